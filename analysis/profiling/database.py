@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.profiling import paths, views
 from analysis.profiling.cache import AnswerCache
 from analysis.profiling.cancellation import interruptible
-from analysis.profiling.fleet_samples import undrawn
+from analysis.profiling.fleet_samples import VISITS, undrawn
 from analysis.profiling.frames import BrokenStacksError
 from analysis.profiling.query import (
     LABEL,
@@ -169,7 +169,19 @@ class Database:
         """
         _check_top(top)
         self._check(query)
-        return self._answered(("query", query, top), lambda cursor: self._table(cursor, query, top))
+        if top is not None and isinstance(whole := self._kept(("query", query, None)), pd.DataFrame):
+            return whole.head(top)
+        state, totals = self._identity, list[tuple[int, int]]()
+
+        def ask(cursor: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+            table, sums = self._table(cursor, query, top)
+            totals.append((sums.samples, sums.value))
+            return table
+
+        table = self._answered(("query", query, top), ask)
+        if totals and state == self._identity:
+            self._answers.put(state, ("total", replace(query, by=())), totals[0])
+        return table
 
     def total(self, query: Query, other: "Database | None" = None) -> tuple[int, int]:
         """Return samples and value of everything that a query's restrictions leave.
@@ -185,13 +197,19 @@ class Database:
             As `query` does.
         """
         self._check(query, (self, other or self))
-        bare = replace(query, by=())
+        apart, state, beside = replace(query, by=VISITS), self._identity, list[pd.DataFrame]()
 
         def totals(cursor: duckdb.DuckDBPyConnection) -> tuple[int, int]:
-            sums = self._sums(cursor, bare)
+            sums = self._sums(cursor, apart)
+            if _groups(cursor) <= MOST_ROWS:
+                beside.append(self._rows(cursor, apart, sums, None))
             return sums.samples, sums.value
 
-        return self._answered(("total", bare), totals)
+        total = self._answered(("total", replace(query, by=())), totals)
+        if beside and state == self._identity:
+            # Whoever asks for the total next asks which visits it is of: samples are summed once.
+            self._answers.put(state, ("query", apart, None), beside[0])
+        return total
 
     def diff(self, a: Query, b: Query, other: "Database | None" = None) -> pd.DataFrame:
         """Compare two queries of the same event and dimensions.
@@ -218,21 +236,22 @@ class Database:
         both = (self, second)
         for query in (a, b):
             self._check(query, both)
-        left = self._answered(("query", a, None), lambda cursor: self._table(cursor, a, None))
-        right = second._answered(("query", b, None), lambda cursor: second._table(cursor, b, None))
+        left = self._answered(("query", a, None), lambda cursor: self._table(cursor, a, None)[0])
+        right = second._answered(("query", b, None), lambda cursor: second._table(cursor, b, None)[0])
         return difference(left, right, a.by)
 
-    def clustered(
-        self, query: Query, cluster: str = "machine", most: int = MOST_ROWS, *, keep: bool = True
-    ) -> pd.DataFrame:
+    @property
+    def rows(self) -> int:
+        """Rows of samples, of all events."""
+        return self._counts.rows
+
+    def clustered(self, query: Query, cluster: str = "machine") -> pd.DataFrame:
         """Sum the samples of a query by its dimensions within each cluster, for error bars.
 
         Parameters
         ----------
         query : what is asked
         cluster : a dimension of processes that was drawn at random, such as `machine` or `visit`
-        most : rows beyond which the query is refused
-        keep : whether the answer is kept to be given again
 
         Returns
         -------
@@ -248,10 +267,7 @@ class Database:
         if own in LOCATION_DIMENSIONS or own in query.by:
             raise QueryError(f"clusters should be of another dimension of processes, got {own}")
         self._check(query)
-        apart = replace(query, by=(*query.by, own))
-        question = ("query", apart, None) if keep else None
-        table = self._answered(question, lambda cursor: self._table(cursor, apart, None, most, bare=not keep))
-        return table.drop(columns="share", errors="ignore")
+        return self.query(replace(query, by=(*query.by, own))).drop(columns="share")
 
     def clustered_apart(
         self, query: Query, apart: str, cluster: str = "machine"
@@ -634,34 +650,32 @@ class Database:
         rows = f"SELECT value FROM (SELECT unnest(?) AS value) ANTI JOIN ({values_of}) USING (value)"
         return set(self._answered(("missing", name, values), lambda cursor: column(cursor, rows, list(values))))
 
+    def _kept(self, question: Hashable) -> object | None:
+        """Return an answer that is kept, if it still holds."""
+        with self._lock:
+            return self._answers.get(identity(self._folders), question)
+
     def _sums(self, cursor: duckdb.DuckDBPyConnection, query: Query) -> Sums:
         return sum_samples(cursor, query, self._counts)
 
-    def _table(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        query: Query,
-        top: int | None,
-        most: int = MOST_ROWS,
-        *,
-        bare: bool = False,
-    ) -> pd.DataFrame:
+    def _table(self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int | None) -> tuple[pd.DataFrame, Sums]:
         sums = self._sums(cursor, query)
-        if top is None:
-            _refuse_many(cursor, most)
+        if top is None and (rows := _groups(cursor)) > MOST_ROWS:
+            cure = "ask for the top, or for fewer dimensions"
+            raise QueryError(f"the answer would have {rows:,} rows, more than {MOST_ROWS:,}; {cure}")
+        return self._rows(cursor, query, sums, top), sums
+
+    def _rows(self, cursor: duckdb.DuckDBPyConnection, query: Query, sums: Sums, top: int | None) -> pd.DataFrame:
         names = quoted(*query.by)
-        first = "pkey, lkey, " if bare else f"{names}, " if names else ""
         order = ", ".join(("value DESC", *map(quoted, query.by)))
         rows = summed(
             cursor,
             sums,
-            f"SELECT {first}{sums.numbers('g.samples', 'g.value')}"
+            f"SELECT {names + ', ' if names else ''}{sums.numbers('g.samples', 'g.value')}"
             " FROM groups g JOIN process_keys USING (pkey) JOIN location_keys USING (lkey)"
             f" ORDER BY g.{order} LIMIT ?",
-            most if top is None else top,
+            MOST_ROWS if top is None else top,
         )
-        if bare:
-            return _with_names(cursor, query, rows)
         return rows.assign(share=shares(rows["value"], sums.value))
 
     def _of_stacks(
@@ -697,25 +711,6 @@ def _check_top(top: int | None) -> None:
         raise QueryError(f"top should be from 1 to {MOST_ROWS:,}, got {top:,}")
 
 
-def _refuse_many(cursor: duckdb.DuckDBPyConnection, most: int) -> None:
-    rows = column(cursor, "SELECT count(*) FROM groups")[0]
-    if rows > most:
-        raise QueryError(
-            f"the answer would have {rows:,} rows, more than {most:,}; ask for the top, or for fewer dimensions"
-        )
-
-
-def _with_names(cursor: duckdb.DuckDBPyConnection, query: Query, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with the query's dimensions as categories in place of `pkey` and `lkey`: each text is there once."""
-    columns = dict[str, pd.Categorical]()
-    for key, table in (("pkey", "process_keys"), ("lkey", "location_keys")):
-        own = [name for name in query.by if of_process(name) == (key == "pkey")]
-        if own:
-            names = frame(cursor, f"SELECT {key}, {quoted(*own)} FROM {table} ORDER BY {key}")
-            at = names[key].searchsorted(rows[key])
-            for name in own:
-                code, known = pd.factorize(names[name], sort=True)
-                columns[name] = pd.Categorical.from_codes(code[at], known)
-    return pd.DataFrame(
-        {name: columns[name] for name in query.by} | {name: rows[name] for name in ("samples", "value")}
-    )
+def _groups(cursor: duckdb.DuckDBPyConnection) -> int:
+    """Return how many rows an answer has."""
+    return int(column(cursor, "SELECT count(*) FROM groups")[0])

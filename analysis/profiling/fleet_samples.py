@@ -11,6 +11,8 @@ from models.arrays import DAY_S
 
 FLEET = "fleet"
 """Collection that draws from all machines; others look again at some of them and must not be added."""
+VISITS = ("collection", "visit", "machine")
+"""What tells of a visit whether it was drawn at random."""
 
 _LISTED = 4
 """Collections that are listed by name."""
@@ -77,6 +79,17 @@ def listed(names: Sequence[str], most: int = _LISTED) -> str:
     return ", ".join(names) if len(names) <= most else f"{names[0]} and {len(names) - 1:,} more"
 
 
+def visits_of(database: Profile, query: Query) -> pd.DataFrame:
+    """Return collection, visit, machine, samples, value and share of the visits that have samples of a query.
+
+    Parameters
+    ----------
+    database : asked
+    query : whose samples; its dimensions do not matter
+    """
+    return database.query(replace(query, by=VISITS))
+
+
 def undrawn(database: Profile, query: Query) -> str:
     """Return why samples are not a random sample of machines; nothing if they are one.
 
@@ -85,7 +98,7 @@ def undrawn(database: Profile, query: Query) -> str:
     database : asked
     query : whose samples; its dimensions do not matter
     """
-    visits = database.query(replace(query, by=("collection", "visit", "machine")))
+    visits = visits_of(database, query)
     collections = set(visits["collection"])
     if len(collections) > 1:
         names = sorted(map(str, collections))

@@ -203,27 +203,64 @@ def share_intervals(clustered: pd.DataFrame, *, cluster: str = "machine", confid
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {confidence:g}")
-    data = ClusteredProfile.of(clustered, cluster)
-    share = data.shares
-    variance = share_variances(data)
-    binomial = share * (1.0 - share)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        varies = (variance > _ROUNDING * binomial) & (binomial > 1e-15)
-        effective = np.where(varies, binomial / variance, float(len(data.size)))
-        degrees = share_degrees(data)
-    shrunk = (ndtri(0.5 + confidence / 2) / stdtrit(degrees, 0.5 + confidence / 2)) ** 2
-    low, high = _beta(share, effective * np.where(varies, shrunk, 1.0), confidence)
-    unknown = ~np.isfinite(variance)
-    return data.keys.assign(
-        share=share,
-        low=np.where(unknown, 0.0, low),
-        high=np.where(unknown, 1.0, high),
-        standard_error=np.sqrt(variance),
-        samples=data.counts.astype(np.int64),
-        effective_samples=effective,
-        design_effect=data.samples.sum() / effective,
-        degrees=degrees,
-    )
+    return ShareMoments.of(ClusteredProfile.of(clustered, cluster)).intervals(confidence)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShareMoments:
+    """What the intervals of K shares rest on."""
+
+    keys: pd.DataFrame
+    """(K,)"""
+    share: Floats
+    """(K,)"""
+    second: Floats
+    """(K,) Σ over clusters of squares of the linearised residuals of the share, as of `ClusteredProfile.moment`."""
+    fourth: Floats
+    """(K,) the same of their fourth powers."""
+    samples: Floats
+    """(K,)"""
+    clusters: int
+
+    @classmethod
+    def of(cls, data: ClusteredProfile) -> "ShareMoments":
+        """Return those of a profile."""
+        return cls(data.keys, data.shares, data.moment(2), data.moment(4), data.counts, len(data.size))
+
+    @property
+    def variance(self) -> Floats:
+        """(K,) sampling variance of every share; NaN with fewer than two clusters."""
+        return self.second if self.clusters > 1 else np.full(len(self.keys), np.nan)
+
+    @property
+    def degrees(self) -> Floats:
+        """(K,) degrees of freedom of the variances, from the fourth moments of the residuals (Satterthwaite)."""
+        spread = np.maximum(self.fourth - self.second**2 / self.clusters, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            degrees = np.where(spread > 0, 2 * self.second**2 / spread, np.inf)
+        return np.asarray(np.clip(degrees, 1.0, max(self.clusters - 1, 1)), dtype=np.float64)
+
+    def intervals(self, confidence: float) -> pd.DataFrame:
+        """Return the columns of `share_intervals`, in order of the keys."""
+        share, variance = self.share, self.variance
+        binomial = share * (1.0 - share)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            varies = (variance > _ROUNDING * binomial) & (binomial > 1e-15)
+            effective = np.where(varies, binomial / variance, float(self.clusters))
+            degrees = self.degrees
+        shrunk = (ndtri(0.5 + confidence / 2) / stdtrit(degrees, 0.5 + confidence / 2)) ** 2
+        low, high = _beta(share, effective * np.where(varies, shrunk, 1.0), confidence)
+        unknown = ~np.isfinite(variance)
+        return self.keys.assign(
+            share=share,
+            low=np.where(unknown, 0.0, low),
+            high=np.where(unknown, 1.0, high),
+            standard_error=np.sqrt(variance),
+            samples=self.samples.astype(np.int64),
+            effective_samples=effective,
+            design_effect=self.samples.sum() / effective,
+            degrees=degrees,
+        )
 
 
 def share_variances(data: ClusteredProfile) -> Floats:
@@ -314,23 +351,6 @@ _RESULTS = {
     "design_effect",
     "degrees",
 }
-
-
-def share_degrees(data: ClusteredProfile) -> Floats:
-    """Return (K,) degrees of freedom of the variances, from the fourth moments of the residuals (Satterthwaite).
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"f": ["a", "b"] * 2, "machine": [1, 1, 2, 2], "samples": 1, "value": [1, 3, 3, 1]})
-    >>> share_degrees(ClusteredProfile.of(table))
-    array([1., 1.])
-    """
-    second, fourth = data.moment(2), data.moment(4)
-    clusters = len(data.size)
-    spread = np.maximum(fourth - second**2 / clusters, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        degrees = np.where(spread > 0, 2 * second**2 / spread, np.inf)
-    return np.asarray(np.clip(degrees, 1.0, max(clusters - 1, 1)), dtype=np.float64)
 
 
 def _beta(share: Floats, effective: Floats, confidence: float) -> tuple[Floats, Floats]:

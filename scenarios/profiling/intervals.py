@@ -1,12 +1,11 @@
 """Which samples stand for the fleet and were drawn at random, and what intervals their shares then have."""
 
-from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.profiling.fleet_samples import FLEET, drawn_collections
+from analysis.profiling.fleet_samples import FLEET, drawn_collections, visits_of
 from analysis.profiling.query import Query, QueryError
 
 if TYPE_CHECKING:
@@ -27,7 +26,8 @@ FALSE_CHANGES = 0.05
 """Chance that any change of a table or a drawing is called significant though nothing changed."""
 DEPENDENT = "no intervals: some visits are on both sides"
 _ROUNDING = 1e-9
-_MOST_CELLS = 2_000_000
+_MOST_CELLS = 1_000_000
+"""Rows of samples up to which they are summed within visits at once."""
 
 
 def of_fleet(database: "Database", question: Query) -> tuple[Query, list[str]]:
@@ -63,18 +63,18 @@ def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
         If the question cannot be answered.
     """
     from analysis.profiling.intervals import share_intervals
-    from analysis.profiling.shelf import give_back_memory
 
     if {CLUSTER, "process"} & set(question.by) or not drawn(database, question):
         return None
     try:
-        clustered = database.clustered(question, CLUSTER, most=_MOST_CELLS, keep=False)
+        if database.rows > _MOST_CELLS:
+            from analysis.profiling.counted_shares import counted_moments
+
+            shares = counted_moments(database, question, CLUSTER).intervals(LEVEL)
+        else:
+            shares = share_intervals(database.clustered(question, CLUSTER), cluster=CLUSTER, confidence=LEVEL)
     except QueryError:
         return None
-    give_back_memory()
-    shares = share_intervals(clustered, cluster=CLUSTER, confidence=LEVEL)
-    del clustered
-    give_back_memory()
     return shares[[*question.by, "low", "high", *ERRORS]]
 
 
@@ -115,10 +115,10 @@ def difference(a: "Database", of_a: Query, b: "Database", of_b: Query) -> "tuple
     QueryError, ProfileError
         As of `Database.diff`.
     """
-    table = a.diff(of_a, of_b, b)
     if why := incomparable(a, of_a, b, of_b):
-        return table, why
+        return a.diff(of_a, of_b, b), why
     sides = [intervals(a, of_a), intervals(b, of_b)]
+    table = a.diff(of_a, of_b, b)
     if sides[0] is None or sides[1] is None:
         return table, without(*((a, of_a) if sides[0] is None else (b, of_b)))
     return with_change(table, list(of_a.by), sides[0], sides[1]), ""
@@ -193,7 +193,5 @@ def independent(a: "Database", of_a: Query, b: "Database", of_b: Query) -> bool:
     """Return whether no visit is on both sides of a difference."""
     if not set(a.paths) & set(b.paths):
         return True
-    clusters = [
-        set(profile.query(replace(of, by=(CLUSTER,)))[CLUSTER].tolist()) for profile, of in ((a, of_a), (b, of_b))
-    ]
+    clusters = [set(visits_of(profile, of)[CLUSTER].tolist()) for profile, of in ((a, of_a), (b, of_b))]
     return not clusters[0] & clusters[1]

@@ -3,11 +3,12 @@
 import math
 import tempfile
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from analysis.profiling.fleet_samples import visits_of
 from analysis.profiling.query import (
     DIMENSIONS,
     NO_SAMPLES,
@@ -371,13 +372,14 @@ def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:
     of_files: list[str] = []
     with opened(paths, of_files) as database:
         question, again = of_fleet(database, options.query(database.events(), database.origin_s))
-        table = database.query(question, options.top)
+        visits = visits_of(database, question)
         total = Total(*database.total(question))
         if not total.samples:
             raise FaultsError([_empty(database, question)])
         known = database.query(replace(question, by=("symbolised",)))
-        visits, bounds = len(database.query(replace(question, by=("visit",)))), intervals(database, question)
-        unit, rows = database.units().get(question.event, ""), _count(database, question)
+        bounds = intervals(database, question)
+        rows = _count(database, question)
+        unit, table = database.units().get(question.event, ""), database.query(question, options.top)
         events, notes = database.events(), [*of_files, *_left_out(again), *_lacking(paths, database, question.event)]
         if bounds is None:
             notes.append(without(database, question))
@@ -391,7 +393,7 @@ def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:
         table,
         all_rows=rows,
         unsymbolised_share=float(known.loc[~known["symbolised"].astype(bool), "share"].sum()),
-        visits=visits,
+        visits=len(visits),
         confidence=None if bounds is None else LEVEL,
         notes=notes,
     )
@@ -422,7 +424,7 @@ def diff(
     [0.25, -0.25]
     """
     of_files: list[str] = []
-    with opened(a, of_files) as first, opened(b, of_files) as second:
+    with opened(a, of_files) as first, nullcontext(first) if list(b) == list(a) else opened(b, of_files) as second:
         shared = [event for event in first.events() if event in second.events()]
         if not shared:
             raise FaultsError([_apart(first, second)])

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, stdtrit
 
-from analysis.profiling.intervals import ClusteredProfile, share_degrees, share_variances
+from analysis.profiling.intervals import ClusteredProfile, ShareMoments
 from analysis.profiling.query import Query, TooManyRowsError, of_process
 from models.arrays import Floats, Ints
 from scenarios.profiling.intervals import CLUSTER, ERRORS, LEVEL, drawn, incomparable, with_change, without
@@ -61,8 +61,9 @@ class Side:
         value = np.bincount(place, self.value[row], len(cell)).astype(np.float64)
         keys = pd.DataFrame({"item": list(names)})
         data = ClusteredProfile(keys, cell // len(self.size), cell % len(self.size), value, value, self.size)
-        error = np.sqrt(share_variances(data))
-        return keys.assign(share=data.shares, standard_error=error, degrees=share_degrees(data))
+        moments = ShareMoments.of(data)
+        error = np.sqrt(moments.variance)
+        return keys.assign(share=data.shares, standard_error=error, degrees=moments.degrees)
 
 
 def sides(site: ProfileSite, before: Query, after: Query, roots: Sequence[str]) -> tuple[Side, Side] | str:

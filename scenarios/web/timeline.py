@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.fleet_samples import visits_of_fleet
+from analysis.profiling.fleet_samples import visits_of, visits_of_fleet
 from analysis.profiling.intervals import share_intervals
 from analysis.profiling.query import Query, QueryError
 from models.arrays import DAY_S, HOUR_S
@@ -171,7 +171,7 @@ def _by_visit(site: ProfileSite, query: Query, top: pd.DataFrame, names: Sequenc
         listed = listed.restricted(key, *dict.fromkeys(restriction_text(value) for value in top[key]))
     rows = site.database.clustered(listed, CLUSTER).merge(top[by].assign(name=list(names)), on=by)
     rows = rows[["name", CLUSTER, "samples", "value"]]
-    totals = site.database.clustered(replace(query, by=()), CLUSTER)
+    totals = visits_of(site.database, query)
     own = rows.groupby(CLUSTER)[["samples", "value"]].sum().reindex(totals[CLUSTER], fill_value=0)
     rest = totals.assign(name=OTHER)
     for column in ("samples", "value"):

@@ -11,6 +11,7 @@ from analysis.profiling.regressions.causes import DriftBeside
 from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, CostCells
 from analysis.profiling.regressions.factors import Factor, FunctionRows, exact_factor, rows_of
 from models.arrays import Floats, Ints
+from models.code.compiled import njit
 
 FACTORS = np.geomspace(1.01, 64.0, 200)
 """Factors that are tried; a function that would have to grow by more than the last cannot be reported."""
@@ -102,19 +103,53 @@ class _Exemplary:
         square = self.apart[0] * alone + self.apart[1] * self.between[owner, None] * alone**2
         apart = np.bincount(owner, (square / both**2 - self.apart[0] / both).sum(axis=1))
         own = np.where(several, apart / np.where(several, self.pairs, 1.0), self.between)
-        inside = rows.count * ((self.usual * several)[owner] * both[:, 0])[rows.within]
-        support = np.bincount(rows.owner, (inside / (1.0 + inside)) ** 2)
+        support = np.zeros(len(several))
+        inside = (self.usual * several)[owner] * both[:, 0]
+        _add_support((rows.count, rows.within), inside, owner, support)
         grown = (own * support + self.usual * PRIOR_CLUSTERS) / (support + PRIOR_CLUSTERS)
         # What of the variance was the function's own beforehand stays so.
         grown = np.maximum(grown, self.between)
-        exemplary = replace(
-            rows,
-            share=shares.ravel()[self.side],
-            expected=pooled[rows.within],
-            lasting=(self.lasting * grown)[owner][rows.block],
-            passing=((1.0 - self.lasting) * grown)[rows.owner],
-        )
-        return exact_factor(exemplary, float(np.log(factor)), drift)
+        loads, passing = np.zeros((2, len(rows.block))), ((1.0 - self.lasting) * grown)[owner]
+        _add_precision((rows.count, self.side, rows.unit), shares.ravel(), passing, loads)
+        lasting = (self.lasting * grown)[owner][rows.block]
+        return exact_factor(replace(rows, lasting=lasting), loads, float(np.log(factor)), drift)
+
+
+@njit(nogil=True, borrows=True)
+def _add_support(rows: tuple[Floats, Ints], inside: Floats, owner: Ints, into: Floats) -> None:
+    """Add up what rows tell of the variance between clusters, by application.
+
+    Parameters
+    ----------
+    rows : (N,) counts and blocks
+    inside : (B,) usual dispersion beyond independent samples, for each sample of a row
+    owner : (B,) application of each block
+    into : (A,)
+    """
+    count, within = rows
+    for row in range(len(count)):
+        beyond = count[row] * inside[within[row]]
+        into[owner[within[row]]] += (beyond / (1.0 + beyond)) ** 2
+
+
+@njit(nogil=True, borrows=True)
+def _add_precision(rows: tuple[Floats, Ints, Ints], share: Floats, passing: Floats, into: Floats) -> None:
+    """Add up the precision of rows within units, by unit.
+
+    Parameters
+    ----------
+    rows : (N,) counts, twice the number of each row's block and one more in the later period, units
+    share : (2 B,) share of the function before and after
+    passing : (B,) variance of log odds within units
+    into : (2, U) of all rows, and of those of the later period
+    """
+    count, side, unit = rows
+    for row in range(len(count)):
+        own = share[side[row]]
+        weight = 1.0 / (1.0 / (count[row] * own * (1.0 - own)) + passing[side[row] // 2])
+        into[0, unit[row]] += weight
+        if side[row] % 2:
+            into[1, unit[row]] += weight
 
 
 def chances(

@@ -151,7 +151,7 @@ def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
     return Factor(log, float(1.0 / np.sqrt(information)), solver.freedom())
 
 
-def exact_factor(rows: FunctionRows, log: float, drift: float) -> Factor:
+def exact_factor(rows: FunctionRows, loads: Floats, log: float, drift: float) -> Factor:
     """Return what `factor_of` converges to if shares are just what a factor in the later period leads to.
 
     The weights follow from these shares, so nothing has to be tried.
@@ -159,12 +159,12 @@ def exact_factor(rows: FunctionRows, log: float, drift: float) -> Factor:
     Parameters
     ----------
     rows : N rows of one function
+    loads : (2, U) precision of the rows of units, and of those of the later period
     log : logarithm of the factor
     drift : variance of the deviation of an application's log odds in a period
     """
-    weight = 1.0 / (1.0 / (rows.count * rows.share * (1.0 - rows.share)) + rows.passing)
     solver = Solver(rows, rows.later, drift)
-    information = solver.information(weight)
+    information = solver.of_period(loads[0], loads[1])
     if information <= 1e-12:
         return Factor(0.0, np.inf, 1.0)
     return Factor(log, float(1.0 / np.sqrt(information)), solver.freedom())
@@ -184,11 +184,11 @@ class Solver:
 
     def __init__(self, rows: FunctionRows, acts: Floats, drift: float) -> None:
         self.rows, self.acts, self.drift = rows, acts, drift
-        self.everywhere = bool((acts == rows.later).all())
+        self.everywhere = acts is rows.later or bool((acts == rows.later).all())
         """Whether the cause is the later period itself."""
         self.of_unit = rows.application[rows.block]
         """(U,) application of each unit."""
-        self.weight = self.load = self.shrinkage = self.precision = np.zeros(0)
+        self.load = self.shrinkage = self.precision = np.zeros(0)
         self.later = self.cause = self.period = self.acting = self.common = self.shift = np.zeros(0)
 
     def information(self, weight: Floats) -> float:
@@ -199,22 +199,32 @@ class Solver:
         weight : (N,) precision within units
         """
         rows = self.rows
-        self.weight = weight
-        self.load = self._by_unit(weight)
-        self.shrinkage = 1.0 / (1.0 + self.load * rows.lasting)
-        self.precision = self._by_block(self.load)
-        self.later = self.cause = self._by_unit(weight * rows.later)
-        pulled, self.period = self._projected(self.later)
-        own = self._product(self.later, self.later, pulled)
-        alone, self.acting, self.common = own, self.period, own
-        if not self.everywhere:
-            acting = weight * self.acts
-            self.cause = self._by_unit(acting)
-            self.common = self._product(self._by_unit(acting * rows.later), self.cause, pulled)
-            pulled, self.acting = self._projected(self.cause)
-            alone = self._product(self.cause, self.cause, pulled)
-        self.shift = tied(own, self.drift)
+        information = self.of_period(self._by_unit(weight), self._by_unit(weight * rows.later))
+        if self.everywhere:
+            return information
+        acting = weight * self.acts
+        self.cause = self._by_unit(acting)
+        pulled = self._projected(self.later)[0]
+        self.common = self._product(self._by_unit(acting * rows.later), self.cause, pulled)
+        pulled, self.acting = self._projected(self.cause)
+        alone = self._product(self.cause, self.cause, pulled)
         return float((alone - self.shift * self.common**2).sum())
+
+    def of_period(self, load: Floats, later: Floats) -> float:
+        """Return the information about a factor of the later period, and remember what follows from it.
+
+        Parameters
+        ----------
+        load, later : (U,) precision of the rows of units, and of those of the later period
+        """
+        self.load, self.later, self.cause = load, later, later
+        self.shrinkage = 1.0 / (1.0 + load * self.rows.lasting)
+        self.precision = self._by_block(load)
+        pulled, self.period = self._projected(later)
+        own = self._product(later, later, pulled)
+        self.acting, self.common = self.period, own
+        self.shift = tied(own, self.drift)
+        return float((own - self.shift * own**2).sum())
 
     def solved(self, weight: Floats, wanted: Floats) -> tuple[float, float, Floats]:
         """Return the factor's logarithm, its information, and (N,) levels with deviations.

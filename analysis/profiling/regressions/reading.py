@@ -119,12 +119,12 @@ class CostReader:
         """Keep what was counted; `names` are the parts' applications."""
         places = counted.places
         keys = counted.keys.assign(application=_programs(counted.keys["application"], nameless))
-        pairs = zip(places["function"], places["image"], strict=True)
+        pairs = zip(places["function"].to_numpy(object), places["image"].to_numpy(object), strict=True)
         location = np.array([self._places.setdefault(pair, len(self._places)) for pair in pairs], dtype=np.int64)
         used = (keys["value"] > 0).to_numpy(np.bool_)
         self._keys.append(keys.loc[used, [*_KEYS, "value"]].assign(later=later))
         row = np.where(used, np.cumsum(used) - 1 + sum(map(len, self._keys[:-1])), -1)
-        here = set(self._keys[-1]["application"])
+        here = set(self._keys[-1]["application"].unique())
         bare = replace(counted, keys=counted.keys[["scale"]], places=places[[]])
         parts = {name: part for part, name in enumerate(names) if name in here}
         self._sides.append(_Counted(bare, parts, row, location))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from analysis.profiling import database as module
 from analysis.profiling import frames
 from analysis.profiling.database import Database
+from analysis.profiling.fleet_samples import visits_of
 from analysis.profiling.query import DIMENSIONS, Query, QueryError
 from analysis.profiling.storage import ProfileError
 from tests.helpers.profile_tables import EVENTS, SMALL_TABLES, long_form, random_tables, write_folder
@@ -177,11 +178,30 @@ def test_clusters_add_up_to_the_query():
     parts = database.clustered(query, "visit").groupby(list(query.by))[["samples", "value"]].sum()
     whole = database.query(query).set_index(list(query.by))[["samples", "value"]]
     pd.testing.assert_frame_equal(parts.sort_index(), whole.sort_index())
-    once = database.clustered(query, "visit", keep=False)
-    assert once.astype(object).to_numpy().tolist() == database.clustered(query, "visit").to_numpy().tolist()
     for cluster in ("function", "application", "line"):
         with pytest.raises(QueryError, match="clusters should be"):
             database.clustered(query, cluster)
+
+
+def test_what_was_summed_once_is_not_summed_again(monkeypatch):
+    """A whole answer has its top rows; a total tells of which visits it is, and an answer its total."""
+    tables = random_tables(2)
+    query, asked = Query(by=("function",)), []
+    with tempfile.TemporaryDirectory() as folder, Database([write_folder(Path(folder), tables)]) as database:
+        alone = database.query(query, 3), database.total(query)
+        sum_samples = module.sum_samples
+        monkeypatch.setattr(module, "sum_samples", lambda *words: asked.append(words[1]) or sum_samples(*words))
+    with tempfile.TemporaryDirectory() as folder, Database([write_folder(Path(folder), tables)]) as database:
+        assert database.total(query) == alone[1]
+        visits = visits_of(database, query)
+        assert (visits["samples"].sum(), visits["value"].sum()) == alone[1]
+        whole = database.query(query)
+        pd.testing.assert_frame_equal(database.query(query, 3), alone[0])
+        assert len(asked) == 2
+        assert len(whole) > 3
+        database.query(Query(by=("machine",), where=(("platform", ("rome",)),)))
+        database.total(Query(where=(("platform", ("rome",)),)))
+        assert len(asked) == 3
 
 
 def test_clusters_of_one_application_after_another_are_those_of_all():
@@ -317,8 +337,9 @@ def test_an_answer_is_kept_until_a_file_changes(tmp_path, monkeypatch):
         changed = database.query(Query())
         assert list(changed.itertuples(index=False, name=None)) == by_pandas(long_form(random_tables(1)), Query())
         assert len(calls) == 2
-        database.query(Query(), 1)
-        assert len(calls) == 3
+        database.query(Query(event="instructions"), 1)
+        database.query(Query(event="instructions"), 2)
+        assert len(calls) == 4
 
 
 def test_many_threads_may_ask_at_once():
@@ -389,7 +410,7 @@ def test_answers_that_are_too_long_are_refused_but_their_top_is_told(monkeypatch
     monkeypatch.setattr(module, "MOST_ROWS", 3)
     query = Query(by=("function", "line", "process"))
     with pytest.raises(QueryError, match="more than 3"):
-        database.clustered(query, "collection", 3)
+        database.clustered(query, "collection")
     assert len(database.query(query, 2)) == 2
     for top in (0, -1, 4):
         with pytest.raises(QueryError, match="top should be"):

@@ -14,6 +14,7 @@ from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import ProfileError
 from scenarios.commands.app import app
 from scenarios.files.faults import FaultsError
+from scenarios.profiling import intervals as interval_module
 from scenarios.profiling.query import QueryOptions, diff, query
 from scenarios.views.terminal import dumps, show
 from tests.helpers.profile_tables import long_form, random_tables, write_folder
@@ -172,7 +173,10 @@ def test_collections_that_look_again_are_not_added_to_the_fleet(profile):
     assert asked["notes"] == ["no intervals: samples of several collections (fleet, watch) do not add up to one"]
 
 
-def test_intervals_are_those_of_visits(profile):
+@pytest.mark.parametrize("most", [0, 1_000_000])
+def test_intervals_are_those_of_visits(profile, monkeypatch, most):
+    """Of few samples by a table of all visits, of many part by part."""
+    monkeypatch.setattr(interval_module, "_MOST_CELLS", most)
     _, folder = profile
     payload = query([folder], QueryOptions(by="job")).payload()
     with Database([folder]) as database:
