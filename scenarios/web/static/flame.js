@@ -15,12 +15,12 @@
   const LEAST_WIDTH = 0.4;
   const SLIVER = 2; // Pixels below which frames are not told apart.
   const LEGIBLE = 52; // Pixels in which the beginning of a name can be read.
-  const BLOCK = 0.5; // How opaque slivers are.
   const MOST_ROWS = 10000; // Of the table, if so many are wanted.
   const SVG_WIDTH = 1200;
   const NONE = -1;
   // Hues of the groups, the largest first, neighbours far apart; then grey.
   const HUES = [28, 205, 140, 330, 262, 58, 178, 8, 230, 95];
+  const NIGHT = [58, 60, 52, 66, 72, 52, 50, 66, 70, 52]; // How light these are on dark pages, in per cent, to be as bright as each other.
   const UNITS = {
     nanoseconds: [1e-9, "s"], microseconds: [1e-6, "s"], milliseconds: [1e-3, "s"], seconds: [1, "s"], bytes: [1, "B"],
   };
@@ -261,9 +261,9 @@
 
     fill(frame) {
       const night = dark.matches;
-      if (this.standsOut(frame)) return night ? "hsl(295 55% 38%)" : "hsl(295 80% 82%)";
+      if (this.standsOut(frame)) return night ? "hsl(295 75% 74%)" : "hsl(295 80% 82%)";
       if (this.colour.value === "change") return this.changeColour(frame, night);
-      if (frame.parent === NONE && frame.name === "all" && this.focus === NONE) return night ? "hsl(220 6% 24%)" : "hsl(220 8% 88%)";
+      if (frame.parent === NONE && frame.name === "all" && this.focus === NONE) return night ? "hsl(220 6% 58%)" : "hsl(220 8% 88%)";
       return this.groupColour(frame.group[this.colour.value], (hash(frame.name) % 7) - 3);
     }
 
@@ -275,32 +275,44 @@
     // The groups that the legend does not name are pale, what has no group is grey.
     pale(group, shade) {
       const night = dark.matches;
-      if (UNGROUPED.has(group)) return night ? `hsl(220 6% ${26 + shade}%)` : `hsl(220 8% ${84 + shade}%)`;
+      if (UNGROUPED.has(group)) return night ? `hsl(220 6% ${60 + shade}%)` : `hsl(220 8% ${84 + shade}%)`;
       const hue = hash(group) % 360;
-      return night ? `hsl(${hue} 18% ${26 + shade}%)` : `hsl(${hue} 30% ${86 + shade}%)`;
+      return night ? `hsl(${hue} 20% ${62 + shade}%)` : `hsl(${hue} 30% ${86 + shade}%)`;
     }
 
     // How opaque a frame is: those above the one that is shown, and those that a search leaves out, step back.
     opacity(frame, faded) {
-      return faded || ((this.term || this.named) && !this.standsOut(frame)) ? 0.3 : 1;
+      const back = faded || ((this.term || this.named) && !this.standsOut(frame));
+      return !back ? 1 : dark.matches ? 0.2 : 0.3;
+    }
+
+    // How opaque slivers are: what a search is about is none of them.
+    get blockOpacity() {
+      return this.term || this.named ? 0.2 : 0.5;
+    }
+
+    // Colour of the text in frames: dark in bright ones, on dark pages too; pale in those that step back.
+    ink(opacity) {
+      const style = getComputedStyle(this.place);
+      return style.getPropertyValue(opacity < 1 ? "--faint" : dark.matches ? "--ground" : "--ink").trim();
     }
 
     // Slivers of one group stand in its colour, others in grey, paler than frames.
     blockColour(group) {
-      if (group === "" || this.colour.value === "change") return dark.matches ? "hsl(220 6% 24%)" : "hsl(220 8% 91%)";
+      if (group === "" || this.colour.value === "change") return dark.matches ? "hsl(220 6% 40%)" : "hsl(220 8% 91%)";
       return this.groupColour(group);
     }
 
     hue(index, shade = 0) {
-      return dark.matches ? `hsl(${HUES[index]} 42% ${(HUES[index] > 190 ? 31 : 26) + shade}%)` : `hsl(${HUES[index]} 62% ${78 + shade}%)`;
+      return dark.matches ? `hsl(${HUES[index]} 60% ${NIGHT[index] + shade}%)` : `hsl(${HUES[index]} 62% ${78 + shade}%)`;
     }
 
     // Grey: not beyond chance, or not tested. Red: larger than before, blue: smaller; strongest where half is change.
     changeColour(frame, night) {
-      if (!frame.significant) return night ? "hsl(220 6% 27%)" : "hsl(220 8% 87%)";
+      if (!frame.significant) return night ? "hsl(220 6% 56%)" : "hsl(220 8% 87%)";
       const strength = Math.min(1, (2 * Math.abs(frame.delta)) / (frame.value || 1));
       const hue = frame.delta > 0 ? 4 : 215;
-      return night ? `hsl(${hue} ${Math.round(30 + 35 * strength)}% ${Math.round(30 + 8 * strength)}%)`
+      return night ? `hsl(${hue} ${Math.round(55 + 30 * strength)}% ${Math.round(64 + 2 * strength)}%)`
         : `hsl(${hue} ${Math.round(55 + 35 * strength)}% ${Math.round(84 - 16 * strength)}%)`;
     }
 
@@ -347,9 +359,8 @@
       this.canvas.height = Math.round(height * ratio);
       this.canvas.style.width = `${width}px`;
       this.canvas.style.height = `${height}px`;
-      const style = getComputedStyle(this.place);
-      const ink = style.getPropertyValue("--ink");
-      const faint = style.getPropertyValue("--faint");
+      const ink = getComputedStyle(this.place).getPropertyValue("--ink");
+      const [text, pale] = [this.ink(1), this.ink(0)];
       const { context } = this;
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       context.clearRect(0, 0, width, height);
@@ -366,12 +377,12 @@
         context.globalAlpha = this.opacity(frame, faded);
         context.fillStyle = this.fill(frame);
         context.fillRect(x, y + 1, Math.max(0.6, span - (span > 4 ? 1 : 0)), high - 1);
-        context.fillStyle = context.globalAlpha < 1 ? faint : ink;
+        context.fillStyle = context.globalAlpha < 1 ? pale : text;
         context.globalAlpha = 1;
-        this.labels(frame, span).forEach((text, line, all) => context.fillText(text, x + PAD, y + this.middle(high, line, all.length)));
+        this.labels(frame, span).forEach((words, line, all) => context.fillText(words, x + PAD, y + this.middle(high, line, all.length)));
         if (index === this.selected || index === this.pointed || index === this.focus) marks.push([index, x, y, span, high]);
       }, (row, x, span, group) => {
-        context.globalAlpha = BLOCK;
+        context.globalAlpha = this.blockOpacity;
         context.fillStyle = this.blockColour(group);
         context.fillRect(x, this.tops[row] - offset + 1, span, this.height(row) - 1);
         context.globalAlpha = 1;
@@ -998,10 +1009,11 @@
       this.blocks(SVG_WIDTH, 0, this.rows.length, (frame, index, x, span, faded) => {
         const lines = this.labels(frame, span).map((text, line, all) =>
           `<text x="${(x + PAD).toFixed(1)}" y="${(this.tops[frame.row] + this.middle(this.height(frame.row), line, all.length) + 4).toFixed(1)}">${escaped(text)}</text>`);
+        const opacity = this.opacity(frame, faded);
         const title = escaped([frame.name, ...this.describe(frame)].join("\n"));
-        parts.push(`<g><title>${title}</title><rect ${box(frame.row, x, span - 1)} fill="${this.fill(frame)}" fill-opacity="${this.opacity(frame, faded)}"/>` +
-          `${lines.join("")}</g>`);
-      }, (row, x, span, group) => parts.push(`<rect ${box(row, x, span)} fill="${this.blockColour(group)}" fill-opacity="${BLOCK}"/>`));
+        parts.push(`<g><title>${title}</title><rect ${box(frame.row, x, span - 1)} fill="${this.fill(frame)}" fill-opacity="${opacity}"/>` +
+          `<g fill="${this.ink(opacity)}">${lines.join("")}</g></g>`);
+      }, (row, x, span, group) => parts.push(`<rect ${box(row, x, span)} fill="${this.blockColour(group)}" fill-opacity="${this.blockOpacity}"/>`));
       const style = getComputedStyle(this.place);
       return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SVG_WIDTH} ${height}" width="${SVG_WIDTH}" height="${height}" ` +
         `font-family="ui-monospace, DejaVu Sans Mono, monospace" font-size="12" fill="${style.getPropertyValue("--ink").trim()}">` +

@@ -1,6 +1,8 @@
 """The script of the flame graph, in Node.js without a browser."""
 
+import colorsys
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -98,3 +100,47 @@ def test_a_search_lists_functions_of_which_no_frame_is_drawn(tmp_path):
     assert says == "5 functions match: 60.40% of all, in 1 drawn frame and those too small to be drawn."
     assert caption == "Functions that match: 3 of 5"
     assert names == ["read_all", "read_c", "read_b"]
+
+
+def rgb(colour):
+    """Return red, green and blue, 0 to 1, of a colour as the script writes them."""
+    if colour.startswith("#"):
+        return tuple(int(colour.strip("#")[at : at + 2], 16) / 255 for at in (0, 2, 4))
+    hue, saturation, lightness = map(float, re.fullmatch(r"hsl\((\d+) (\d+)% (\d+)%\)", colour).groups())
+    return colorsys.hls_to_rgb(hue / 360, lightness / 100, saturation / 100)
+
+
+def luminance(colour):
+    """Relative luminance of WCAG 2.2."""
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in colour]
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("colour", ["image", "package", "change"])
+def test_text_in_frames_of_every_colour_can_be_read(tmp_path, scheme, colour):
+    """A contrast of at least 4.5 (WCAG 2.2, 1.4.3), also where a search makes frames step back."""
+    count = 400
+    tree = {"parent": [-1, *[0] * count], "function": list(range(count + 1)), "value": [100 * count, *[100] * count]}
+    tree |= {"own": [0, *[100] * count], "significant": [None, *(number % 4 > 0 for number in range(count))]}
+    tree["delta"] = [0, *(number % 101 - 50 for number in range(count))]
+    images = ["", *(f"image{number % 40}" if number % 41 else "" for number in range(count))]
+    names = ["all", *(f"package{number % 45}::f{number}" for number in range(count))]
+    functions = {"name": names, "value": [0, *[100] * count], "own": tree["own"], "image": images}
+    functions |= {"file": [""] * (count + 1), "line": [0] * (count + 1)}
+    answer = {"view": "icicle", "focus": "", "unit": "count", "value": 100 * count, "frames": [count + 1]}
+    answer |= {"width": "b", "lacking": "", "undrawn": 0, "functions": functions, "trees": [tree]}
+    (tmp_path / "frames.json").write_text(json.dumps(answer))
+    colours, contrasts = set(), []
+    for term in ("", "f39"):
+        command = ["node", SCRIPT.with_name("colours.mjs"), tmp_path / "frames.json", scheme, colour, term]
+        drawn = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+        ground = rgb(drawn["ground"])
+        for fill, opacity, text in drawn["texts"]:
+            frame = [opacity * own + (1 - opacity) * below for own, below in zip(rgb(fill), ground, strict=True)]
+            darker, lighter = sorted((luminance(frame), luminance(rgb(text))))
+            contrasts.append(((lighter + 0.05) / (darker + 0.05), fill, opacity, text))
+            colours.add(fill)
+    assert len(colours) > (60 if colour == "change" else 150)
+    assert min(contrasts)[0] >= 4.5, min(contrasts)
