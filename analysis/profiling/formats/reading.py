@@ -20,6 +20,7 @@ from analysis.profiling.formats.legacy import is_legacy, read_legacy
 from analysis.profiling.formats.otlp import is_otlp, is_otlp_json, read_otlp, read_otlp_json
 from analysis.profiling.formats.perf_data import is_perf_data, read_perf_data
 from analysis.profiling.formats.perf_script import is_perf_script, read_perf_script
+from analysis.profiling.formats.perfetto import CONVERTER, is_perfetto
 from analysis.profiling.formats.speedscope import is_speedscope, read_speedscope
 from analysis.profiling.formats.tables import ProfileStore, refuse_large, totals, uncounted, write_rows, write_tables
 from analysis.profiling.import_record import ImportRecord
@@ -62,6 +63,11 @@ _CONVERTERS = (
         "lz4 -d FILE; memray flamegraph or memray stats show those",
     ),
     (b"SQLite format 3\x00", "a database, as of nsys export", "nsys stats lists it; folded stacks and pprof are read"),
+    (
+        b"NVIDIA Tegra Profiler Report ",
+        "a report of Nsight Systems",
+        "nsys stats FILE lists it, nsys export --type=sqlite FILE writes its tables; folded stacks and pprof are read",
+    ),
     (b"Analysis of sampling", "of macOS's sample", "stackcollapse-sample.awk FILE > FILE.folded (FlameGraph)"),
 )
 """How files of other formats begin, what they are, and what converts them."""
@@ -321,6 +327,8 @@ def _binary(data: bytes, name: str) -> ForeignProfile:
     """Read what is not text: pprof's format, text with a few control characters, or nothing that is known."""
     from analysis.profiling.formats.pprof import read_pprof  # what is compiled loads Numba
 
+    if is_perfetto(data):
+        raise refusal(name, "file", f"is a trace of Perfetto, which is not read: {CONVERTER}", data[:16].hex())
     try:
         return read_pprof(data, name)
     except FileError as error:

@@ -19,7 +19,7 @@ from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.reading import Contents, joined_notes, notes_of, read_foreign, write_profile
 from analysis.profiling.formats.tables import to_tables
-from analysis.profiling.formats.wire import packed_field
+from analysis.profiling.formats.wire import bytes_field, number_field, packed_field
 from analysis.tables.bytes import content_of, unpacked
 from analysis.tables.faults import FileError
 from models.errors import WscError
@@ -115,6 +115,17 @@ def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
     assert "\n" not in str(caught.value)
 
 
+def perfetto_trace(packets):
+    """A trace as `trace_packet.proto` has it: clocks, an identifier, then packets with times, users and sequences."""
+    clock = bytes_field(1, number_field(1, 6) + number_field(2, 10**12))
+    first = [bytes_field(6, clock) + number_field(10, 1), bytes_field(36, bytes(range(16))) + number_field(3, 9999)]
+    rest = [
+        number_field(8, 10**12 + number) + bytes_field(66, number_field(1, number)) + number_field(10, 2)
+        for number in range(packets)
+    ]
+    return b"".join(bytes_field(1, packet) for packet in (*first, *rest))
+
+
 @pytest.mark.parametrize(
     ("data", "converter"),
     [
@@ -136,6 +147,13 @@ def test_what_is_no_profile_is_refused_in_one_line(file, data, said):
         (b"memray\x00\x0c\x00", "memray flamegraph"),
         (b"\x04\x22\x4d\x18\x40\x40", "is packed by lz4"),
         (b"SQLite format 3\0" + bytes(60), "nsys stats"),
+        (
+            b"NVIDIA Tegra Profiler Report 2024@2@1@106-242134037904v0.\n\x0bLocal (CLI)\x12",
+            "nsys export --type=sqlite",
+        ),
+        (perfetto_trace(7), "is a trace of Perfetto, which is not read: traceconv profile --perf FILE writes pprof"),
+        (perfetto_trace(200)[:-5], "is a trace of Perfetto, which is not read: traceconv profile --perf FILE"),
+        (gzip.compress(perfetto_trace(7), mtime=0), "is a trace of Perfetto"),
         (b'<?xml version="1.0"?>\n<trace-query-result>\n', "inferno-collapse-xctrace FILE > FILE.folded"),
         (b'<?xml version="1.0"?>\n<svg version="1.1">', "is a picture, which is not read: the folded stacks"),
         (b"<!DOCTYPE html>\n<html>", "is a page, which is not read"),
