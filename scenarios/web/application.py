@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -104,7 +105,7 @@ def application(run: Path, hosts: Collection[str] = LOOPBACK) -> Starlette:
     @asynccontextmanager
     async def closing(_: Starlette) -> AsyncGenerator[None]:
         yield
-        workers.close()
+        await workers.close()
         site.close()
 
     async def not_found(_: Request, error: Exception) -> Response:
@@ -159,7 +160,10 @@ def _file(site: ProfileSite, workers: PageWorkers, build: BuildFile) -> Endpoint
 def _safely(
     workers: PageWorkers, make: Callable[[Request], Response], refuse: Callable[[list[str], int], Response]
 ) -> Endpoint:
-    """Return an endpoint that runs in a thread once its turn has come and turns every error into a response."""
+    """Return an endpoint that runs in a thread once its turn has come and turns every error into a response.
+
+    Requests for the same address at once get copies of one response.
+    """
 
     def answer(request: Request) -> Response:
         try:
@@ -178,7 +182,10 @@ def _safely(
 
     async def endpoint(request: Request) -> Response:
         try:
-            return await workers.run(lambda: answer(request), lambda: _gone(request))
+            shared = await workers.share(str(request.url), lambda: answer(request), lambda: _gone(request))
+            own = copy(shared)
+            own.raw_headers = list(shared.raw_headers)
+            return own
         except AbandonedError:
             return Response(status_code=_ABANDONED)
         except BusyError as error:

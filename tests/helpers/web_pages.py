@@ -28,6 +28,13 @@ def ask(
     app: Starlette, url: str, method: str = "GET", host: str | None = "localhost:8000", accept: str = "*/*"
 ) -> Answer:
     """Send one request straight to the application."""
+    return asyncio.run(answered(app, url, method, host, accept))
+
+
+async def answered(
+    app: Starlette, url: str, method: str = "GET", host: str | None = "localhost:8000", accept: str = "*/*"
+) -> Answer:
+    """Send one of several requests."""
     path, _, query = url.partition("?")
     start: dict = {}
     body = bytearray()
@@ -59,7 +66,7 @@ def ask(
         "server": ("127.0.0.1", 8000),
         "client": ("127.0.0.1", 50000),
     }
-    asyncio.run(app(scope, receive, send))
+    await app(scope, receive, send)
     headers = {name.decode(): value.decode() for name, value in start["headers"]}
     return Answer(start["status"], headers, body.decode("utf-8", "replace"))
 

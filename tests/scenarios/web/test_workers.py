@@ -10,7 +10,7 @@ from analysis.profiling.cancellation import AbandonedError, Cancellation, interr
 from scenarios.web import application as pages_of
 from scenarios.web import site
 from scenarios.web.workers import BusyError, PageWorkers
-from tests.helpers.web_pages import ask, harmless
+from tests.helpers.web_pages import answered, ask, harmless
 
 
 async def never() -> None:
@@ -49,6 +49,59 @@ def test_two_hundred_requests_at_once_are_answered_or_refused_and_few_are_worked
     assert max(most) <= 2
 
 
+def test_two_hundred_who_ask_the_same_at_once_share_one_answer():
+    """One who goes away gets none, and does not end it; who asks when it has ended gets a new one."""
+    begun, ended = [], threading.Event()
+
+    def work():
+        begun.append(1)
+        ended.wait(30)
+        return f"answer {len(begun)}"
+
+    async def all_at_once():
+        workers = PageWorkers(workers=1, wait_s=0.05, answer_s=60.0)
+        leaving = asyncio.ensure_future(workers.share("/flame", work, lambda: asyncio.sleep(0)))
+        asked = [asyncio.ensure_future(workers.share("/flame", work, never)) for _ in range(200)]
+        with pytest.raises(AbandonedError):
+            await leaving
+        with pytest.raises(BusyError):
+            await workers.share("/query", work, never)
+        ended.set()
+        told = await asyncio.gather(*asked)
+        return told, await workers.share("/flame", work, never)
+
+    assert asyncio.run(all_at_once()) == (["answer 1"] * 200, "answer 2")
+
+
+def test_an_answer_is_given_up_when_all_who_asked_have_gone():
+    """And who asks the same then is answered."""
+
+    def endless():
+        with duckdb.connect() as connection, interruptible(connection):
+            return connection.execute("SELECT sum(sqrt(a.range)) FROM range(1000000) a, range(1000000) b").fetchall()
+
+    async def abandoned():
+        workers = PageWorkers(workers=1)
+        asked = [workers.share("/flame", endless, lambda: asyncio.sleep(0.05)) for _ in range(9)]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        assert {type(each) for each in told} == {AbandonedError}
+        return await workers.share("/flame", lambda: "next", never)
+
+    assert asyncio.run(abandoned()) == "next"
+
+
+def test_what_breaks_breaks_for_all_who_asked():
+    def broken():
+        raise ZeroDivisionError
+
+    async def together():
+        workers = PageWorkers(workers=1)
+        asked = [workers.share("/flame", broken, never) for _ in range(9)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert {type(each) for each in asyncio.run(together())} == {ZeroDivisionError}
+
+
 def test_work_that_nobody_waits_for_is_interrupted():
     """A query of a trillion rows ends when its client goes away, and the thread is free for others."""
 
@@ -63,6 +116,27 @@ def test_work_that_nobody_waits_for_is_interrupted():
         return await workers.run(lambda: "next", never)
 
     assert asyncio.run(abandoned()) == "next"
+
+
+def test_work_that_is_not_done_when_the_server_closes_is_interrupted():
+    """Its next query would meet a closed database, which ended in a traceback."""
+    begun = threading.Event()
+
+    def endless():
+        begun.set()
+        with duckdb.connect() as connection, interruptible(connection):
+            return connection.execute("SELECT sum(sqrt(a.range)) FROM range(1000000) a, range(1000000) b").fetchall()
+
+    async def closed():
+        workers = PageWorkers(workers=1)
+        asked = asyncio.ensure_future(workers.run(endless, never))
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
+        await workers.close()
+        with pytest.raises(AbandonedError):
+            await asked
+
+    asyncio.run(closed())
 
 
 def test_a_long_answer_gives_way_only_if_others_are_refused():
@@ -108,6 +182,31 @@ def test_work_that_was_cancelled_asks_no_further_query():
 
     with pytest.raises(AbandonedError):
         cancellation.run(two_queries)
+
+
+def test_requests_for_one_address_at_once_get_copies_of_one_response(small_profile, monkeypatch):
+    begun, ended, usual = [], threading.Event(), pages_of.PAGES["/query"]
+
+    def work(site, pairs):
+        begun.append(1)
+        ended.wait(30)
+        return usual(site, pairs)
+
+    monkeypatch.setitem(pages_of.PAGES, "/query", work)
+    pages = pages_of.application(small_profile)
+
+    async def at_once():
+        asked = [asyncio.ensure_future(answered(pages, "/query?by=application")) for _ in range(9)]
+        while not begun:
+            await asyncio.sleep(0.01)
+        ended.set()
+        return await asyncio.gather(*asked)
+
+    first, *others = asyncio.run(at_once())
+    assert len(begun) == 1
+    assert first.status == 200
+    assert others == [first] * 8
+    assert "content-security-policy" in first.headers
 
 
 def test_a_busy_server_says_so(pages, monkeypatch):
