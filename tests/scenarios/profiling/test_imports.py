@@ -1,13 +1,18 @@
 """Labels as dimensions, files that are added or left out, and machines named by labels or by files' names."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 import weakref
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from threading import Event, Thread
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import wsc
@@ -514,3 +519,38 @@ def run(arguments, capsys):
         app(arguments, prog_name="wsc")
     printed = capsys.readouterr()
     return ended.value.code, printed.out + printed.err
+
+
+STACKS = 200_000
+BYTES_PER_STACK = 940e6 / 4e6
+"""What docs/profiling.md says of four million."""
+PEAK = """
+import sys
+from pathlib import Path
+from scenarios.profiling.files import import_files
+folder = Path(sys.argv[1])
+for name in ("few", "many"):
+    import_files([folder / f"{name}.folded"], folder / name)
+    print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+"""
+"""Most memory so far after each import, in KiB; `ru_maxrss` would begin with that of the process that starts this."""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_memory_for_distinct_folded_stacks_is_what_the_documents_say(tmp_path):
+    """Twice that for each stack, and 64 MB for what a first file of this size loads and for its buffers."""
+
+    def line(number):
+        functions = number % 50, number // 50 % 400, number // 20_000, number * 7_919 % 3_000
+        return ";".join(f"h_{function}" for function in functions) + f" {number % 8 + 1}\n"
+
+    for name, count in (("few", 10), ("many", STACKS)):
+        (tmp_path / f"{name}.folded").write_text("".join(map(line, range(count))))
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-c", PEAK, tmp_path]
+    done = subprocess.run(
+        command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True, check=True
+    )
+    few, many = (int(peak) * 1024 for peak in done.stdout.split())
+    assert len(pq.read_table(tmp_path / "many" / "stacks.parquet", columns=["stack"])["stack"].unique()) == STACKS
+    assert many - few < 64e6 + 2 * BYTES_PER_STACK * STACKS
