@@ -39,6 +39,9 @@ _DAYS_BACK = (7, 14, 21, 28, 42, 56)
 with a Sunday alone."""
 _PAIRS = 100
 """Of samples of one application from which on a function's concentration is known, with a chance error of a tenth."""
+_LEAST_DRIFT = 1e-8
+"""Least variance of drift that is tried, and how many, evenly by their logarithms."""
+_TRIED_DRIFTS = 40
 _ROUNDS_OF_DRIFT = 6
 """How often its variances are fitted, each beside the others."""
 
@@ -378,8 +381,10 @@ class _Squares:
         """Return the variance at which half of the squares are below the median of their law.
 
         Of days each square counts by what it tells of the variance: under a normal law by the derivative of the
-        logarithm of its own. Of steps that last all count alike: else the few functions that counts tell best would
-        decide, such as those of a kernel that was rolled out.
+        logarithm of its own, which is the same for all functions that chance moves less than the drift. It is the
+        greatest such variance: against none at all the largest function alone would outweigh all others, and if it is
+        steady nothing would seem to drift. Of steps that last all count alike: else the few functions that counts tell
+        best would decide, such as those of a kernel that was rolled out.
 
         Parameters
         ----------
@@ -387,17 +392,23 @@ class _Squares:
         way : the one that is fitted
         """
         own, others = self.ways[way], self.error + np.array(variances) @ self.ways
-        middle = self.square / _MEDIAN
+        middle, told = self.square / _MEDIAN, own > 0.0
 
         def above(variance: float) -> bool:
             whole = others + variance * own
             weight = own / whole if way < 2 else np.ones_like(own)
             return float(np.sum(np.where(middle > whole, weight, -weight))) > 0.0
 
-        if not len(own) or not above(0.0):
+        if not told.any():
             return 0.0
-        told = own > 0.0
         low, high = 0.0, float((middle[told] / own[told]).max()) + 1e-12
+        for tried in np.geomspace(high, _LEAST_DRIFT, _TRIED_DRIFTS).tolist() if way < 2 else ():
+            if above(tried):
+                low = tried
+                break
+            high = tried
+        if not low and not above(0.0):
+            return 0.0
         for _ in range(60):
             between = (low + high) / 2.0
             low, high = (between, high) if above(between) else (low, between)
