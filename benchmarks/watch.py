@@ -42,16 +42,31 @@ from analysis.profiling.changes.detection import (
     drifting,
     shifts,
 )
+from analysis.profiling.changes.parts import HALVES, PartChange, changes_in_parts, clearest_of_both, scanned_parts
 from analysis.profiling.changes.reading import Lasting
 from analysis.profiling.changes.scan import Geometry, Noise, lengths, scan, threshold
 from analysis.profiling.changes.segments import by_hour
-from analysis.profiling.changes.series import Clock, CountSeries
+from analysis.profiling.changes.series import Clock, CountSeries, FleetPart
 from models.arrays import Floats
 from models.randomness import stream
 from tests.helpers.machine_days import MachineDays
-from tests.helpers.watched_fleets import HELD_OUT, HOURS, KINDS, WEEK, Design, Planted, WatchedFleet, machines_seen
+from tests.helpers.watched_fleets import (
+    DIMENSIONS,
+    HELD_OUT,
+    HOURS,
+    KINDS,
+    WEEK,
+    Design,
+    Planted,
+    WatchedFleet,
+    machines_seen,
+    machines_within,
+)
 
 TESTS = 800_000
+WITHIN = 4_000
+"""Series within platforms and data centres over which half of the chance of a false alarm is bounded."""
+SLOTS = 100
 FALSE_ALARMS = 0.01
 _TAGS = ("application", "revision", "compiler", "kernel", "platform", "datacentre")
 _STRATA = ("application", "platform", "datacentre")
@@ -76,11 +91,12 @@ def series_of(tags: pd.DataFrame, counts: Floats, design: Design) -> CountSeries
     days = bins / HOURS * design.machines
     machines = machines_seen(design, bins)
     week = WEEK * HOURS
+    about = tags.assign(stratum=stratum).drop_duplicates("stratum").sort_values("stratum")[list(_STRATA)]
     return CountSeries(
         "cycles",
         Clock(0.0, 3600.0, bins),
         pd.Index([f"f{at}" for at in range(functions)]),
-        tags.assign(stratum=stratum).drop_duplicates("stratum").sort_values("stratum")[list(_STRATA)],
+        about,
         csr_array(summed.reshape(functions, strata * bins)),
         exposure,
         np.ones(functions),
@@ -89,7 +105,22 @@ def series_of(tags: pd.DataFrame, counts: Floats, design: Design) -> CountSeries
         Geometry.of(machines, HOURS, HOURS),
         Geometry.of(machines, HOURS, week) if bins > week else None,
         geometry_of=cache(partial(Geometry.of, machines, HOURS, HOURS)),
+        parts_of=tuple(_parts(about, summed.sum(axis=2), design, bins)),
     )
+
+
+def _parts(about: pd.DataFrame, sizes: Floats, design: Design, bins: int) -> Iterator[FleetPart]:
+    """Yield platforms and data centres if there are several; `sizes` are samples by function and stratum."""
+    week, variance = WEEK * HOURS, design.daily**2 + design.lasting**2
+    for tag in ("platform", "datacentre"):
+        values = sorted(set(about[tag]))
+        for value in values if len(values) > 1 else ():
+            machines = machines_within(design, bins, tag, value)
+            days = machines.sum() / HOURS * design.machines / SLOTS
+            inside = sizes[:, (about[tag] == value).to_numpy()].sum(axis=1)
+            weekly = partial(Geometry.of, machines, HOURS, week) if bins > week else lambda: None
+            nothing, geometry_of = np.zeros(len(inside)), cache(partial(Geometry.of, machines, HOURS, HOURS))
+            yield FleetPart(tag, value, variance * inside / days, nothing, len(machines), geometry_of, weekly)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +135,21 @@ class Alarm:
     value: str = ""
 
 
-def watched(world: int, tags: pd.DataFrame, counts: Floats, design: Design) -> list[Alarm]:
-    """Return the alarms of this detector."""
-    series = drifting(series_of(tags, counts, design))
-    named = shifts(series, changes(series, WatchCriteria(FALSE_ALARMS), TESTS))
-    return [_alarm(world, tags, counts, series, change) for change in named]
+def watched(world: int, tags: pd.DataFrame, counts: Floats, design: Design, *, within: bool = True) -> list[Alarm]:
+    """Return the alarms of this detector; `within`: also of single platforms and data centres."""
+    series, criteria = drifting(series_of(tags, counts, design)), WatchCriteria(FALSE_ALARMS)
+    if not within:
+        named = shifts(series, changes(series, criteria, TESTS))
+        return [_alarm(world, tags, counts, series, change) for change in named]
+    named = shifts(series, changes(series, criteria, HALVES * TESTS))
+    scanned = scanned_parts(series, criteria)[0]
+    in_parts = [
+        PartChange(part, some, change)
+        for part, some, local in changes_in_parts(series, criteria, scanned, named, HALVES * WITHIN)
+        for change in local
+    ]
+    both = (own.change if isinstance(own, PartChange) else own for own in clearest_of_both(named, in_parts))
+    return [_alarm(world, tags, counts, series, change) for change in both]
 
 
 def _alarm(world: int, tags: pd.DataFrame, counts: Floats, series: CountSeries, change: SeriesChange) -> Alarm:
@@ -217,13 +258,13 @@ class Judged:
     others_cusum: float
 
 
-def judged(world: int, what: str, design: Design) -> Judged:
-    """Return what this detector and its rivals say of a world."""
+def judged(world: int, what: str, design: Design, *, within: bool = True) -> Judged:
+    """Return what this detector and its rivals say of a world; `within` as of `watched`."""
     fleet = WatchedFleet(world, what, design, hours_after=3 * HOURS if what == "transient" else HOURS)
     tags, counts = fleet.cells(fleet.counts())
     row, start = fleet.planted.function, fleet.planted.start
     series = series_of(tags, counts, design)
-    alarms = watched(world, tags, counts, design)
+    alarms = watched(world, tags, counts, design, within=within)
     ratio, path = over_week(counts), cusum(counts)
     noise = series.noise.of(np.array([row]))
     expected = series.expected()[[row]]
@@ -302,13 +343,14 @@ def judge(asked: argparse.Namespace) -> None:
         functions=asked.functions,
         walk=asked.walk,
         slope=asked.slope,
+        dimensions=tuple(asked.dimensions),
     )
     first = HELD_OUT if asked.held_out else 0
     truth: list[Planted] = []
     alarms: list[Alarm] = []
     results: list[Judged] = []
     for number, what in enumerate(kind for kind in asked.kinds for _ in range(asked.worlds)):
-        result = judged(first + number, what, design)
+        result = judged(first + number, what, design, within=not asked.fleet_alone)
         results.append(result)
         truth.append(result.planted)
         alarms += result.alarms
@@ -513,6 +555,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     judging.add_argument(
         "--slope", type=float, default=Design().slope, help="daily change of each: sd between functions"
     )
+    judging.add_argument("--dimensions", nargs="+", default=list(DIMENSIONS), choices=DIMENSIONS, help="of changes")
+    judging.add_argument("--fleet-alone", action="store_true", help="platforms and data centres are not scanned")
     judging.set_defaults(run=judge)
     calm = commands.add_parser("quiet", help=quiet.__doc__)
     calm.add_argument("--series", type=int, default=20_000)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +109,8 @@ class WatchedChange:
     """Of a shift: functions from or to which cost moved."""
     course: tuple[CourseStep, ...] = ()
     """Over all time, in equal steps."""
+    within: dict[str, str] = field(default_factory=dict)
+    """Platform or data centre by its tag, if it is clearest there; factor and course are of it, the cost is not."""
 
     @classmethod
     def of(cls, finding: "WatchFinding", clock: "Clock") -> "WatchedChange":
@@ -138,6 +140,7 @@ class WatchedChange:
                 CourseStep(start_s, *(float(value) if math.isfinite(value) else None for value in values))
                 for start_s, *values in finding.course.itertuples(index=False, name=None)
             ),
+            within=dict([finding.within]) if finding.within else {},
         )
 
     def by(self) -> float | str:
@@ -147,6 +150,16 @@ class WatchedChange:
     def between(self) -> str:
         """Return the factor's interval in words; empty: it has none."""
         return "" if self.low is None or self.high is None else f"{self.low:.3g} to {self.high:.3g}"
+
+    def where(self) -> str:
+        """Return in words on which platform or in which data centre it is; empty: in the whole fleet.
+
+        Where something else goes with it, or nothing is known to, it may be elsewhere, too.
+        """
+        for tag, value in self.within.items():
+            alone = any((cause.dimension, cause.value) == (tag, value) for cause in self.causes[:1])
+            return f"{'' if alone else 'clearest '}{'on' if tag == 'platform' else 'in'} {value}"
+        return ""
 
     def goes_with(self) -> str:
         """Return what the change goes with, in words."""
@@ -173,6 +186,8 @@ class ProfileWatch(Conclusion):
     detectable: "tuple[DetectableGrowth, ...]"
     probability: float
     """With which growth by `DetectableGrowth.factor` is found."""
+    within: int = 0
+    """Series of functions on one platform, or in one data centre, alone."""
     hidden: "HiddenGrowth | None" = None
     """What functions' drift hides; None: no drift was measured, or it may be chance."""
     lacking: str = ""
@@ -191,10 +206,16 @@ class ProfileWatch(Conclusion):
         return self.verdict()
 
     def frame(self) -> "pd.DataFrame":
-        """Return the changes, the clearest first, without their courses; of causes only the best."""
+        """Return the changes, the clearest first, without their courses; of causes only the best.
+
+        Where a change is clearest is in words, such as "platform skylake".
+        """
         import pandas as pd
 
-        rows = [asdict(change) for change in self.changes]
+        rows = [
+            asdict(change) | {"within": " ".join(word for tag in change.within.items() for word in tag)}
+            for change in self.changes
+        ]
         best = [change.causes[0] if change.causes else None for change in self.changes]
         names = [name for name in WatchedChange.__dataclass_fields__ if name not in {"causes", "course"}]
         return pd.DataFrame(rows, columns=names).assign(
@@ -211,7 +232,7 @@ class ProfileWatch(Conclusion):
             "paths_event": self.paths_event,
             "criteria": asdict(self.criteria),
             "samples": self.samples,
-            "series": {"functions": self.functions, "subtrees": self.subtrees},
+            "series": {"functions": self.functions, "subtrees": self.subtrees, "within": self.within},
             "bins": {"count": self.bins, "width_s": self.width_s},
             "changes": [asdict(change) for change in self.changes],
             "probability": self.probability,
@@ -236,7 +257,9 @@ class ProfileWatch(Conclusion):
         subtrees = f" and {self.subtrees:,} callers with all that they call" if self.subtrees else ""
         width = typed("TIME", self.width_s)
         functions = plural(self.functions, "function")
-        return f"{plural(self.samples, 'sample')}, {functions}{subtrees} in {plural(self.bins, 'bin')} of {width}"
+        within = f", also {self.within:,} pairs of a function and a platform or data centre," if self.within else ""
+        looked_at = f"{plural(self.samples, 'sample')}, {functions}{subtrees}{within}"
+        return f"{looked_at} in {plural(self.bins, 'bin')} of {width}"
 
     def verdict(self) -> str:
         """Return in words how many functions became more expensive, and by what criteria."""
@@ -273,7 +296,8 @@ class ProfileWatch(Conclusion):
                 parts.append(f"of {name} by {_upwards(size.factor)} × ({cost:.2g} points)")
         missed = f"of {' or '.join(never)} not even by {FACTORS_END:g} ×" if never else ""
         within = "a day" if self.width_s <= DAY_S else typed("TIME", self.width_s)
-        known = f"found within {within} with {self.probability:.0%} probability: growth of a function "
+        fleet = "in the whole fleet " if self.within else ""
+        known = f"found within {within} with {self.probability:.0%} probability: growth {fleet}of a function "
         return known + ", ".join((*parts, *((missed,) if missed else ()))) + self._limit()
 
     def hides(self) -> str:
@@ -311,7 +335,7 @@ def _table(changes: Iterable[WatchedChange], origin_s: float | None) -> Table:
     rows = [
         {
             "function": f"{change.function}{' with callees' * change.with_callees}",
-            "change": change.kind,
+            "change": f"{change.kind} {change.where()}".strip(),
             "since": time_text(change.since_s, origin_s),
             "until": "the end" if change.until_s is None else time_text(change.until_s, origin_s),
             "goes_with": change.goes_with(),
@@ -404,6 +428,7 @@ def watch_database(
         width_s=series.clock.width_s,
         changes=tuple(change for change in changed if change.function != UNKNOWN),
         detectable=tuple(_growth(series, criteria, watched.tests)),
+        within=sum(len(part.functions) for part in watched.parts),
         hidden=hidden_by_drift(series, criteria, watched.tests),
         probability=PROBABILITY,
         lacking=_lacking(series),
@@ -495,6 +520,9 @@ def _limits(watched: "WatchedSeries", event: str) -> Iterable[str]:
         yield "less than two days: hours of the day cannot be told from changes"
     if watched.series.weekly is None and clock.width_s <= DAY_S and clock.bins > clock.day:
         yield "less than eight days: days of the week cannot be told from changes"
+    if watched.left_out:
+        series = f"{watched.left_out:,} of the functions with fewer samples on one platform or in one data centre"
+        yield f"{series} are not watched there by themselves"
     if not watched.paths_event:
         yield "no call paths: callers with all that they call are not watched"
     elif watched.paths_event != event:

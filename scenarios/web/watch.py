@@ -208,10 +208,12 @@ def _listed(
     """Return changes as a table that leads to their queries, courses and flame graphs."""
     fleet = PageQuery(site.default()).about(answer.event)
     until = any(change.until_s is not None for change in changes)
+    parted = any(change.within for change in changes)
     rows = pd.DataFrame(
         {
             "function": _name(change),
             **({"change": _VERBS[change.kind]} if kinds else {}),
+            **({"where": change.where() or "everywhere"} if parted else {}),
             "since": moment_text(change.since_s, answer.origin_s),
             **({"until": _until(change, answer.origin_s) or "the end"} if until else {}),
             "goes with": change.goes_with(),
@@ -304,8 +306,9 @@ def _until(change: WatchedChange, origin_s: float | None) -> str:
 
 def _in_words(change: WatchedChange, origin_s: float | None) -> str:
     """Return a change in a sentence or three."""
-    until = _until(change, origin_s)
+    until, where = _until(change, origin_s), change.where()
     factor = change.by() if change.factor is None else f"{change.factor:.3g} × (95% interval {change.between()})"
+    factor = f"{factor} {where}".strip()
     cost = f"{'costs' if change.cost >= 0 else 'saves'} {100 * abs(change.cost):.3g}% of all events"
     goes = change.goes_with()
     parts = [

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from models.arrays import Bools, Floats
+from models.arrays import Bools, Floats, Ints
 from models.randomness import stream
 
 What = Literal["regression", "improvement", "refactoring", "transient", "nothing"]
@@ -61,6 +61,8 @@ class Design:
     least: float = 2e-5
     most: float = 1e-3
     """Bounds of the planted function's share of the fleet beforehand, log-uniform."""
+    dimensions: tuple[str, ...] = DIMENSIONS
+    """Those in whose values something is planted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class WatchedFleet:
         design = self.design
         start = int(rng.integers(14 * HOURS, (design.days - 1) * HOURS))
         self.bins = start + hours_after
-        dimension = str(rng.choice(DIMENSIONS)) if what in {"regression", "improvement", "transient"} else ""
+        dimension = str(rng.choice(design.dimensions)) if what in {"regression", "improvement", "transient"} else ""
         if what == "refactoring":
             dimension = "revision"
         beside = ""
@@ -314,7 +316,30 @@ def machines_seen(design: Design, bins: int, slots: int = 100) -> Floats:
     bins : T
     slots : machines of which each stands for as many
     """
-    rows = []
+    return _machines(design, bins, slots)[1]
+
+
+def machines_within(design: Design, bins: int, tag: str, value: str, slots: int = 100) -> Floats:
+    """Return the same of the machines on a platform or in a data centre, those refreshed while they are there.
+
+    Parameters
+    ----------
+    design, bins, slots : as of `machines_seen`
+    tag, value : platform or datacentre, and its name
+    """
+    slot, exposure = _machines(design, bins, slots)
+    after = np.arange(bins) >= bins // 2
+    if tag == "datacentre":
+        return exposure[(slot % 5 < 5 * _PLACES["east"]) == (value == "east")]
+    edges = np.round(slots * np.cumsum([0.0, *_PLATFORMS.values()]))
+    names = np.array(list(_PLATFORMS))[np.searchsorted(edges, slot, side="right") - 1]
+    refreshed = {"haswell": ~after, "skylake": after}.get(value, np.zeros(bins, dtype=np.bool_))
+    return np.concatenate([exposure[names == value], exposure[names == "refreshed"] * refreshed])
+
+
+def _machines(design: Design, bins: int, slots: int) -> tuple[Ints, Floats]:
+    """Return (M,) the slot in which each machine is, and (M, T) exposures."""
+    rows, places = [], []
     replaced = max(1, round(design.churn * slots)) if design.churn else 0
     days = -(-bins // HOURS)
     first = np.zeros(slots, dtype=np.int64)
@@ -323,9 +348,11 @@ def machines_seen(design: Design, bins: int, slots: int = 100) -> Floats:
             alive = np.zeros(bins)
             alive[first[slot % slots] * HOURS : day * HOURS] = 1.0
             rows.append(alive)
+            places.append(slot % slots)
             first[slot % slots] = day
     for slot in range(slots):
         alive = np.zeros(bins)
         alive[first[slot] * HOURS :] = 1.0
         rows.append(alive)
-    return np.array(rows)
+        places.append(slot)
+    return np.array(places, dtype=np.int64), np.array(rows)

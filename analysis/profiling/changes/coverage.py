@@ -16,7 +16,7 @@ from models.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
-    from analysis.profiling.query import Query
+    from analysis.profiling.query import Query, Where
 
 LEAST_CHANGE = 0.02
 """Change of the part of an image's samples that have a name from which names are said to have come or gone."""
@@ -32,6 +32,8 @@ class NamedParts:
 
     database: "Database"
     series: CountSeries
+    where: "Where" = ()
+    """Of which samples, such as those of a platform."""
     paths: bool = False
     """Whether series are of functions with all that they call: what counts is a name of the image's frames on paths."""
     _parts: dict[tuple[str, ...], Floats] = field(default_factory=dict)
@@ -53,13 +55,13 @@ class NamedParts:
 
     def _most_sampled(self, function: str) -> tuple[str, ...]:
         """Return the image in which a function has most samples."""
-        query = of_fleet(self.database, self.series.event, ("image",))
+        query = of_fleet(self.database, self.series.event, ("image",), self.where)
         images = self.database.query(query.restricted("function", function))
         return tuple(images.sort_values("samples")["image"].iloc[-1:].astype(str))
 
     def _sampled(self, images: tuple[str, ...]) -> tuple[Floats, Floats]:
         """Return (S, T) samples in images' functions that have a name, and in those that have none."""
-        query = of_fleet(self.database, self.series.event, ("application",)).restricted("image", *images)
+        query = of_fleet(self.database, self.series.event, ("application",), self.where).restricted("image", *images)
         every, unnamed = (self._counted(part) for part in (query, query.restricted("function", UNKNOWN)))
         return every - unnamed, unnamed
 
@@ -71,7 +73,8 @@ class NamedParts:
 
     def _on_paths(self, images: tuple[str, ...]) -> tuple[Floats, Floats]:
         """Return (S, T) samples with a frame of images that has a name on their path, and with one that has none."""
-        query, clock = of_fleet(self.database, self.series.event, ("application", "visit")), self.series.clock
+        query = of_fleet(self.database, self.series.event, ("application", "visit"), self.where)
+        clock = self.series.clock
         visits = visits_of_fleet(self.database)
         days = days_of(visits[visits["start_s"].between(clock.start_s(0), clock.start_s(clock.bins), "left")])
         rows = pd.concat(self.database.named(query.during(*day), images) for day in days)

@@ -232,7 +232,12 @@ def _apart(counts: Floats, expected: Floats, here: Bools, elsewhere: Bools) -> t
 
 
 def changes(
-    series: CountSeries, criteria: WatchCriteria, tests: int | None = None, *, nested: bool = False
+    series: CountSeries,
+    criteria: WatchCriteria,
+    tests: int | None = None,
+    *,
+    nested: bool = False,
+    among: Ints | None = None,
 ) -> list[SeriesChange]:
     """Return the changes of all functions, the clearest first.
 
@@ -245,12 +250,13 @@ def changes(
     criteria : when a change is worth an alarm
     tests : series over which the chance of a false alarm is bounded; none: these
     nested : series hold each other's samples, so that none can be taken out
+    among : places of the functions that are looked at; none: all
     """
-    windows = len(series.geometry.lengths) * series.clock.bins
-    bound = threshold(tests or len(series.functions), windows, criteria.false_alarms)
+    among = np.arange(len(series.functions)) if among is None else among
+    bound = threshold(tests or len(among), windows_of(series), criteria.false_alarms)
     home = series.home()
     taken: list[int] = []
-    others, peaks = series, clearest(series, bound)
+    others, peaks = series, Clearest.of((), bound, len(home)).replaced(among, clearest(series, bound, among))
     strata = series.strata_of() if peaks.changed.any() and not nested else None
     for _ in range(0 if nested else _ROUNDS):
         fresh = [row for row in np.flatnonzero(peaks.changed).tolist() if row not in taken]
@@ -261,7 +267,7 @@ def changes(
         before, others = others, series.without(taken)
         # Functions that have nothing to do with what was taken out are what they were.
         moved = (others.exposure != before.exposure).any(axis=1).astype(np.float64)
-        rows = np.arange(len(home)) if strata is None else np.flatnonzero((strata @ moved) > 0)
+        rows = among if strata is None else among[(strata @ moved)[among] > 0]
         peaks = peaks.replaced(rows, clearest(others, bound, rows))
     named = np.flatnonzero(peaks.changed)
     expected = others.expected(named)
@@ -269,6 +275,11 @@ def changes(
     dated = [_dated(others, usual, peaks, row, bound) for usual, row in pairs]
     worth = [change for change in dated if change is not None and _worth(change, criteria)]
     return sorted(worth, key=lambda change: -abs(change.root))
+
+
+def windows_of(series: CountSeries) -> int:
+    """Return how many windows of each series are looked at."""
+    return len(series.geometry.lengths) * series.clock.bins
 
 
 def comparable(series: CountSeries) -> bool:
@@ -719,7 +730,7 @@ def detectable(
     sizes : shares of all events
     """
     clock, geometry = series.clock, series.geometry
-    bound = threshold(tests, len(geometry.lengths) * clock.bins, criteria.false_alarms)
+    bound = threshold(tests, windows_of(series), criteria.false_alarms)
     within = [at for at, length in enumerate(geometry.lengths) if length <= clock.day]
     share = series.sizes * series.weight / max(float(series.everything.sum()), 1.0)
     rows = []
@@ -775,7 +786,7 @@ def hidden_by_drift(series: CountSeries, criteria: WatchCriteria, tests: int) ->
     days = clock.bins / clock.day
     if not noise.drifts or days < 2.0:
         return None
-    bound = threshold(tests, len(series.geometry.lengths) * clock.bins, criteria.false_alarms)
+    bound = threshold(tests, windows_of(series), criteria.false_alarms)
     pairs = series.concentration() * series.sizes * (series.sizes - 1.0) / 2.0
     reach = series.reach_of(np.arange(len(series.functions)))
     before = np.where(reach > 0, reach / clock.day, days - 1.0)

@@ -1,6 +1,6 @@
 """What a watch reads: a profile's samples day by day, as series of counts, and how machines differ."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.changes.scan import Geometry, Noise
-from analysis.profiling.changes.series import ABOUT, WEEK, Clock, CountSeries, FunctionCells, ShelvedDay
+from analysis.profiling.changes.series import ABOUT, WEEK, Clock, CountSeries, FleetPart, FunctionCells, ShelvedDay
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.frames import AnyInts
@@ -40,6 +40,10 @@ _CHANCE = 2.0
 """Standard errors of a function's own dispersion within which it is the usual one."""
 _LASTING_PAIRS = 200
 """Pairs of function and application, the largest, by which the part of the variance that lasts is measured."""
+
+
+_TAGS = ("platform", "datacentre")
+"""Tags of strata within whose values functions may be looked at."""
 
 
 @dataclass(slots=True)
@@ -159,7 +163,7 @@ def read(database: "Database", event: str, span: WatchSpan, *, subtrees: bool = 
         raise QueryError("there are no visits in this time")
     clock = Clock.over(visits["start_s"].to_numpy(np.float64), span.width_s)
     query = of_fleet(database, event, ("function", *ABOUT, "visit")).during(span.since_s, span.until_s)
-    reading = _Reading(clock, visits, set(database.values("collection")))
+    reading = _Reading(clock, visits, set(database.values("collection")), within=not subtrees)
     if subtrees:
         return reading.series(event, _with_callees(database, query, visits))
     day = pd.Series(np.floor(visits["start_s"] / DAY_S))
@@ -223,14 +227,18 @@ class _Day:
 class _Reading:
     """Adds up the days of a profile."""
 
-    def __init__(self, clock: Clock, visits: pd.DataFrame, nameless: set[str]) -> None:
-        self.clock, self.visits, self.nameless = clock, visits, nameless
+    def __init__(self, clock: Clock, visits: pd.DataFrame, nameless: set[str], *, within: bool) -> None:
+        self.clock, self.visits, self.nameless, self.within = clock, visits, nameless, within
         self.functions: dict[str, int] = {}
         self.names: pd.Index[str] | None = None
         self.numbers: AnyInts = np.zeros(0, dtype=np.int32)
         self.strata: dict[tuple[str, str, str], int] = {}
         self.machines: dict[object, int] = {}
         self.spread, self.lasting = Spread.of(0), Lasting()
+        self.values: dict[tuple[str, str], int] = {}
+        self.tags_of = np.zeros((0, len(_TAGS) if within else 0), dtype=np.int64)
+        self.in_parts = np.zeros((4, 0, 0))
+        self.beside = np.zeros(0, dtype=np.int64)
         self.largest: set[int] = set()
         self.shelf, self.days = Shelf(), list[ShelvedDay]()
         self.value = self.total = np.zeros(0)
@@ -252,6 +260,7 @@ class _Reading:
             raise QueryError(f"the event {event} has no samples in this time")
         total, value = self.total, self.value
         large, functions = np.flatnonzero(total >= MIN_SAMPLES), list(self.functions)
+        lasting = self.lasting.share()
         return CountSeries(
             event,
             self.clock,
@@ -261,17 +270,47 @@ class _Reading:
             self.exposure,
             (value / np.maximum(total, 1.0))[large] * total.sum() / max(float(value.sum()), 1e-300),
             self.exposure.sum(axis=0),
-            self.spread.noise(large, self.lasting.share()),
+            self.spread.noise(large, lasting),
             *self._geometries(),
             side_by_side=self.side_by_side,
             geometry_of=cache(partial(Geometry.of, self.by_machine, self.clock.day, self.clock.period)),
+            parts_of=tuple(self._parts(large, lasting)) if self.within else (),
         )
 
+    def _parts(self, large: Ints, lasting: float) -> "Iterator[FleetPart]":
+        """Yield what is known of the samples on each platform and in each data centre; none if it is all of them."""
+        machines = self.visits.drop_duplicates("machine").set_index("machine").loc[list(self.machines)]
+        nothing = np.zeros(len(self.functions))
+        for (dimension, value), number in self.values.items():
+            of_strata = self.tags_of[:, _TAGS.index(dimension)]
+            if (of_strata != number).any():
+                square, pairs, mean, concentration = self.in_parts[:, number]
+                # Of clumps on visits nothing is known: as if each sample came by itself.
+                spread = Spread(square, pairs, mean, concentration, nothing, mean, nothing)
+                noise = spread.noise(large, lasting)
+                here = np.flatnonzero(machines[dimension].astype(str).to_numpy(object) == value)
+                exposure = partial(np.take, self.by_machine, here, 0)
+                geometry_of = cache(partial(_geometry, exposure, self.clock))
+                beside = int(self.beside[of_strata == number].max(initial=0))
+                weekly_of = partial(_weekly, exposure, self.clock)
+                yield FleetPart(dimension, value, noise.excess, noise.clumps, beside, geometry_of, weekly_of)
+
     def _geometries(self) -> tuple[Geometry, Geometry | None]:
-        machines, clock = self.by_machine, self.clock
-        week = WEEK * clock.day
-        weekly = Geometry.of(machines, clock.day, week) if clock.bins > week and clock.width_s <= DAY_S else None
-        return Geometry.of(machines, clock.day, clock.period), weekly
+        machines = partial(np.asarray, self.by_machine)
+        return _geometry(machines, self.clock), _weekly(machines, self.clock)
+
+    def _number_parts(self) -> None:
+        """Number platforms and data centres of new strata."""
+        fresh = list(self.strata)[len(self.tags_of) :]
+        tags = [tuple(zip(_TAGS, places, strict=True)) if self.within else () for _, *places in fresh]
+        numbers = [[self.values.setdefault(tag, len(self.values)) for tag in own] for own in tags]
+        shape = len(fresh), self.tags_of.shape[1]
+        self.tags_of = np.concatenate([self.tags_of, np.array(numbers, dtype=np.int64).reshape(shape)])
+        self.beside = np.append(self.beside, np.zeros(len(fresh), dtype=np.int64))
+        before, sums = self.in_parts, np.zeros((4, len(self.values), len(self.functions)))
+        if sums.shape != before.shape:
+            sums[:, : before.shape[1], : before.shape[2]] = before
+            self.in_parts = sums
 
     def _add(self, rows: "_Day") -> tuple[AnyInts, AnyInts, Floats, Ints, Floats]:
         """Add a day, and return what `_measure` takes."""
@@ -318,6 +357,7 @@ class _Reading:
         del order
         kind = np.int32 if self.exposure.size < 2**31 else np.int64
         self.days.append(ShelvedDay(starts, self.shelf.put(column.astype(kind)[key]), self.shelf.put(narrow(samples))))
+        self._number_parts()
         self.spread = self.spread.wider(count)
         on_visits = np.bincount(together, own, len(visits)).astype(np.float64)
         self.spread.add_clumps((function, together[key], samples), (sizes[visits[:, 0], 0], on_visits))
@@ -348,7 +388,8 @@ class _Reading:
         left = slice(add_equal(function, at, samples[None]))
         function, at, samples = function[left], at[left], samples[left]
         some = size > 0
-        self.side_by_side = max(self.side_by_side, int(np.bincount(sizes[some, 0], minlength=1).max()))
+        self.beside = np.maximum(self.beside, np.bincount(sizes[some, 0], minlength=strata))
+        self.side_by_side = int(self.beside.max(initial=self.side_by_side))
         n1, n2, n3 = (np.bincount(sizes[some, 0], size[some] ** power, strata) for power in (1, 2, 3))
         stratum_of = sizes[:, 0].astype(np.int32)[at]
         new = (function[1:] != function[:-1]) | (stratum_of[1:] != stratum_of[:-1])
@@ -367,10 +408,11 @@ class _Reading:
         away = square - 2.0 * share * cross + share**2 * n2
         alone = share * (1.0 - share) * (n1 - n2 / n1)
         ways = share**2 * (n2 - 2.0 * n3 / n1 + n2**2 / n1**2)
-        self.spread.square += np.bincount(pair, away - alone, functions)
-        self.spread.pairs += np.bincount(pair, np.maximum(ways, 0.0), functions)
-        self.spread.mean += np.bincount(pair, total, functions)
-        self.spread.concentration += np.bincount(pair, share**2 * n2, functions)
+        amounts = away - alone, np.maximum(ways, 0.0), total, share**2 * n2
+        of_spread = self.spread.square, self.spread.pairs, self.spread.mean, self.spread.concentration
+        for sums, own in zip(of_spread, amounts, strict=True):
+            np.add(sums, np.bincount(pair, own, functions), out=sums)
+        _add_in_parts(pair, self.tags_of[stratum], np.array(amounts), self.in_parts)
         key = pair * 2**31 + stratum
         if not self.largest:
             order = np.argsort(-total, kind="stable")[:_LASTING_PAIRS]
@@ -490,6 +532,34 @@ def _add_clumps(
         alone = share * (1.0 - share) * (every - squares / max(every, 1e-300))
         clumped[own] += square - 2.0 * share * cross + share**2 * squares - alone
         by_visit[own] += share**2 * squares
+
+
+@njit(nogil=True, borrows=True)
+def _add_in_parts(function: Ints, tags: Ints, amounts: Floats, sums: Floats) -> None:
+    """Add a day's differences between machines to those of each platform and data centre.
+
+    Parameters
+    ----------
+    function : (n,)
+    tags : (n, D) numbers of platform and data centre
+    amounts : (4, n) `square`, `pairs`, `mean` and `concentration` of `Spread`
+    sums : (4, parts, F) of them
+    """
+    for at in range(len(function)):
+        for dimension in range(tags.shape[1]):
+            for which in range(len(amounts)):
+                sums[which, tags[at, dimension], function[at]] += amounts[which, at]
+
+
+def _geometry(machines: Callable[[], Floats], clock: Clock, back: int = 0) -> Geometry:
+    """Return the geometry of some machines' exposures, which are fetched when they are needed."""
+    return Geometry.of(machines(), clock.day, clock.period, back)
+
+
+def _weekly(machines: Callable[[], Floats], clock: Clock) -> Geometry | None:
+    """Return the same where hours of the week repeat; None: there is no second week."""
+    week = WEEK * clock.day
+    return Geometry.of(machines(), clock.day, week) if clock.bins > week and clock.width_s <= DAY_S else None
 
 
 def _longer(values: Floats, rows: int) -> Floats:

@@ -303,15 +303,15 @@ class Windows:
     def beyond(self, bound: float) -> Floats:
         """Return the roots of series of which some may be beyond a bound, and 0 for all others, which is quicker.
 
-        A deviance is at most twice Pearson's χ², as log x ≤ x − 1, and that needs no logarithm.
+        They are found without a logarithm: see `screened`.
 
         Parameters
         ----------
         bound : of the roots, in either direction
         """
-        rest_mean = np.maximum(self.size - self.mean, 1e-9)
-        mean = np.maximum(self.mean, 1e-9)
-        square = 2.0 * (self.observed - mean) ** 2 * (1.0 / mean + 1.0 / rest_mean)
+        mean, (rest, rest_mean) = np.maximum(self.mean, 1e-9), self._rest()
+        inside, before = mean + np.minimum(self.observed, mean), rest_mean + np.minimum(rest, rest_mean)
+        square = 2.0 * (self.observed - mean) ** 2 * (1.0 / inside + 1.0 / before)
         near = ((square * (1.0 + 1e-9) + 1e-6 > bound**2 * self.dispersion) & self.comparable).any(axis=1)
         root = np.zeros_like(square)
         if near.any():
@@ -406,8 +406,9 @@ def screened(
 ) -> Bools:
     """Return (F,) the series of which a window of `scan` may have a root beyond a bound: all that do, and few others.
 
-    A deviance is at most twice Pearson's χ², as log x ≤ x − 1, which needs no logarithm, and by far most series no
-    division either.
+    Of a count x and its mean m, x log(x/m) − x + m ≤ (x − m)²/(m + min(x, m)): above the mean as log(1 + u) ≤ u, below
+    it as the difference, a power series of (m − x)/m whose signs change once, is 0 at 1. So a deviance is little more
+    than Pearson's χ² at most, which needs no logarithm, and by far most series no division either.
 
     Parameters
     ----------
@@ -498,9 +499,11 @@ def _screen(
                     own, all_of, count = own - mean[at - width], all_of - size[at - width], count - observed[at - width]
                 rest = max(all_of - own, 1e-9)
                 usual = max(own, 1e-9)
-                deviance = 2.0 * (count - usual) ** 2 * (usual + rest) * (1.0 + 1e-6)
+                in_window, earlier_on = usual + min(count, usual), rest + min(max(all_of - count, 0.0), rest)
+                deviance, both = 2.0 * (count - usual) ** 2 * (1.0 + 1e-6), in_window * earlier_on
+                deviance *= in_window + earlier_on
                 # A dispersion is at least 1.
-                if min(own, all_of - own) <= 0.5e-9 or deviance + 1e-3 * usual * rest <= square * usual * rest:
+                if min(own, all_of - own) <= 0.5e-9 or deviance + 1e-3 * both <= square * both:
                     continue
                 part = own / max(all_of, 1e-300)
                 apart = excess[row] * ((1.0 - part) * inside[place, at] + part * earlier[place, at])
@@ -510,7 +513,7 @@ def _screen(
                     before = max((1.0 - part) * days, 1e-12) / max(part, 1e-12)
                     by_days = alone[row] * (1.0 / days + 1.0 / before) + together[row] * (days + before)
                     dispersion += inner * by_days
-                if deviance / (usual * rest) + 1e-3 > square * dispersion * (1.0 - 1e-6):
+                if deviance / both + 1e-3 > square * dispersion * (1.0 - 1e-6):
                     near[row] = True
                     break
             if near[row]:

@@ -114,6 +114,24 @@ LEAST_MACHINES = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FleetPart:
+    """The samples of the fleet with one value of a tag: of a platform, or of a data centre."""
+
+    dimension: str
+    value: str
+    excess: Floats
+    """(F,) as of `Noise`, measured there."""
+    clumps: Floats
+    """(F,) the same, of machines and days."""
+    side_by_side: int
+    """As of `CountSeries`, there."""
+    geometry_of: Callable[[int], Geometry]
+    """As of `CountSeries`, of the machines there."""
+    weekly_of: Callable[[], Geometry | None]
+    """As `CountSeries.weekly`, of the machines there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CountSeries:
     """Counts of F functions in T bins and S strata: an application on a platform in a data centre."""
 
@@ -146,6 +164,8 @@ class CountSeries:
     """Standard errors of the variances of the noise's drift, as its `drift` and `walk`; None: nobody knows."""
     tagged: pd.DataFrame | None = None
     """`ABOUT`, visit and samples of everything; None: series of subtrees, whose changes are not explained."""
+    parts_of: tuple[FleetPart, ...] = ()
+    """Platforms and data centres within which functions may be looked at; nothing of subtrees."""
 
     @property
     def sizes(self) -> Floats:
@@ -222,9 +242,13 @@ class CountSeries:
         """Return both, for which samples are fetched once; parameter as of `counts`."""
         functions = len(np.arange(len(self.functions))[rows])
         counts, expected = np.zeros((2, functions, self.exposure.shape[1]))
-        total = np.maximum(self.exposure.sum(axis=1), 1e-300)
-        exposure = np.ascontiguousarray(self.exposure)
-        _spread_out(self._entries(rows), (exposure, total), self._scratch(), counts, expected)
+        total, inside = np.maximum(self.exposure.sum(axis=1), 1e-300), np.ones(len(self.exposure), dtype=np.bool_)
+        if isinstance(self.cells, FunctionCells):
+            cells = self.cells.of_rows(np.arange(len(self.functions))[rows], all_strata=True)
+            inside = inside if self.cells.strata is None else self.cells.strata
+        else:
+            cells = self._entries(rows)
+        _spread_out(cells, (np.ascontiguousarray(self.exposure), total, inside), self._scratch(), counts, expected)
         return counts, expected
 
     def without(self, functions: Sequence[int]) -> "CountSeries":
@@ -232,6 +256,33 @@ class CountSeries:
         strata, bins = self.exposure.shape
         taken = np.asarray(self.cells[np.array(functions, dtype=np.int64)].sum(axis=0)).reshape(strata, bins)
         return replace(self, exposure=np.maximum(self.exposure - taken, 0.0))
+
+    def only(self, part: FleetPart) -> "CountSeries":
+        """Return the same functions' samples of one part of the fleet, which differ between machines as there.
+
+        Samples that come in clumps on visits are as clumped as if all clumps were there. Drift and the geometry of
+        machines stay those of the whole fleet. So do samples of everything: costs are shares of all events.
+        """
+        inside = np.asarray(self.strata[part.dimension].to_numpy(object) == part.value, dtype=np.bool_)
+        by_stratum = csr_array(self.strata_of().multiply(inside[None, :].astype(np.float64)))
+        by_stratum.eliminate_zeros()
+        sizes = np.asarray(by_stratum.sum(axis=1), dtype=np.float64)
+        clumps = np.maximum(part.clumps, self.noise.clumps * self.sizes / np.maximum(sizes, 1.0))
+        if isinstance(self.cells, FunctionCells):
+            cells: csr_array | FunctionCells = replace(self.cells, strata=inside, sizes=sizes)
+        else:
+            columns = np.repeat(inside.astype(np.float64), self.exposure.shape[1])
+            cells = csr_array(self.cells.multiply(columns[None, :]))
+            cells.eliminate_zeros()
+        return replace(
+            self,
+            cells=cells,
+            exposure=self.exposure * inside[:, None],
+            noise=replace(self.noise, excess=part.excess, clumps=clumps),
+            known={"strata": by_stratum},
+            tagged=None,
+            parts_of=(),
+        )
 
     def by_application(self) -> csr_array:
         """Return (F, A) samples of functions in each application, in order of their first strata."""
@@ -297,7 +348,7 @@ def _put_in_order(places: Ints, several: int) -> None:
 @njit(nogil=True, borrows=True, error_model="numpy")
 def _spread_out(
     cells: tuple[Ints, AnyInts, Floats],
-    strata: tuple[Floats, Floats],
+    strata: tuple[Floats, Floats, Bools],
     scratch: tuple[Floats, Ints],
     counts: Floats,
     expected: Floats,
@@ -307,12 +358,12 @@ def _spread_out(
     Parameters
     ----------
     cells : (n,) function, stratum and bin, samples; in order of functions
-    strata : (S, T) exposure, (S,) totals
+    strata : (S, T) exposure, (S,) totals, and whether its samples count
     scratch : (S,) and (2, S) zeros
     counts, expected : (F, T) zeros
     """
     row, column, samples = cells
-    exposure, total = strata
+    exposure, total, inside = strata
     sums, places = scratch
     bins, at = counts.shape[1], 0
     while at < len(row):
@@ -320,6 +371,9 @@ def _spread_out(
         while at < len(row) and row[at] == function:
             # Quicker than a division of whole numbers, and exact for those that fit in memory.
             stratum = int((column[at] + 0.5) * (1.0 / bins))
+            if not inside[stratum]:
+                at += 1
+                continue
             if not places[0, stratum]:
                 places[0, stratum], places[1, several] = 1, stratum
                 several += 1
@@ -386,10 +440,12 @@ class FunctionCells:
     """Of the columns and of the samples."""
     sizes: Floats
     """(F,) samples over all time."""
+    strata: Bools | None = None
+    """(S,) those that are taken; None: all."""
 
     @property
     def entries(self) -> Ints:
-        """(F,) how many entries each function has."""
+        """(F,) how many entries each function has, at most."""
         return np.diff(self.first)
 
     def __getitem__(self, rows: "slice | Ints") -> coo_array:
@@ -398,8 +454,14 @@ class FunctionCells:
         row, column, samples = self.of_rows(wanted)
         return coo_array((samples, (row, column)), shape=(len(wanted), self.columns))
 
-    def of_rows(self, wanted: Ints) -> tuple[Ints, AnyInts, Floats]:
-        """Return place among some functions, column and samples of each entry."""
+    def of_rows(self, wanted: Ints, *, all_strata: bool = False) -> tuple[Ints, AnyInts, Floats]:
+        """Return place among some functions, column and samples of each entry.
+
+        Parameters
+        ----------
+        wanted : places of the functions
+        all_strata : also of strata that are not taken, which is quicker
+        """
         runs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1) if len(wanted) else []
         spans = [(int(self.first[run[0]]), int(self.first[run[-1] + 1])) for run in runs] or [(0, 0)]
         total = int(self.first[-1])
@@ -408,7 +470,11 @@ class FunctionCells:
             for shelf, kind in zip((self.column, self.samples), self.kinds, strict=True)
         ]
         column, samples = (own[0] if len(own) == 1 else np.concatenate(own) for own in parts)
-        return np.repeat(np.arange(len(wanted)), self.entries[wanted]), column, samples.astype(np.float64)
+        row = np.repeat(np.arange(len(wanted)), self.entries[wanted])
+        if self.strata is not None and not all_strata:
+            here = np.repeat(self.strata, self.columns // len(self.strata))[column]
+            row, column, samples = row[here], column[here], samples[here]
+        return row, column, samples.astype(np.float64)
 
     @classmethod
     def of(cls, days: "Sequence[ShelvedDay]", large: Ints, sizes: Floats, columns: int, shelf: Shelf) -> Self:

@@ -10,11 +10,28 @@ import pandas as pd
 from analysis.profiling.changes.causes import Explanation, explanations
 from analysis.profiling.changes.course import course
 from analysis.profiling.changes.coverage import NamedParts, by_names
-from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, changes, drifting, renamed, shifts
+from analysis.profiling.changes.detection import (
+    SeriesChange,
+    WatchCriteria,
+    changes,
+    drifting,
+    renamed,
+    shifts,
+    windows_of,
+)
+from analysis.profiling.changes.parts import (
+    HALVES,
+    PartChange,
+    ScannedPart,
+    bound_of,
+    changes_in_parts,
+    clearest_of_both,
+    scanned_parts,
+)
 from analysis.profiling.changes.reading import WatchSpan, programs, read
 from analysis.profiling.changes.scan import threshold
 from analysis.profiling.changes.segments import by_hour
-from analysis.profiling.changes.series import ABOUT, LEAST_MACHINES, CountSeries
+from analysis.profiling.changes.series import ABOUT, LEAST_MACHINES, CountSeries, FleetPart
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.regressions.coded import distinct
 from analysis.profiling.shelf import give_back_memory
@@ -49,6 +66,8 @@ class WatchFinding:
     callers: tuple[str, ...] = ()
     partners: tuple[str, ...] = ()
     """Of a shift: functions from or to which cost moved."""
+    within: tuple[str, str] | None = None
+    """Tag and value of the part of the fleet in which it is clearer than in all of it; None: the whole fleet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,11 +80,20 @@ class WatchedSeries:
     paths_event: str
     """Whose samples have the call paths; empty: none."""
     findings: tuple[WatchFinding, ...]
+    parts: tuple[ScannedPart, ...] = ()
+    """Platforms and data centres within which functions were scanned."""
+    left_out: int = 0
+    """Series within them that were too many to be scanned."""
 
     @property
     def tests(self) -> int:
-        """Series that were scanned."""
-        return len(self.series.functions) + (0 if self.subtrees is None else len(self.subtrees.functions))
+        """Series by which the whole fleet's bound is: those that were scanned; twice as many if parts were, too."""
+        return _tests(self.series, self.subtrees, self.parts)
+
+
+def _tests(series: CountSeries, subtrees: CountSeries | None, parts: Sequence[ScannedPart]) -> int:
+    scanned = len(series.functions) + (0 if subtrees is None else len(subtrees.functions))
+    return scanned * (HALVES if parts else 1)
 
 
 def watch(database: "Database", event: str, criteria: WatchCriteria, span: WatchSpan) -> WatchedSeries:
@@ -90,10 +118,18 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
     if series.side_by_side < LEAST_MACHINES:
         return WatchedSeries(series, None, paths_event, ())
     subtrees = drifting(read(database, paths_event, span, subtrees=True)) if paths_event else None
-    tests = len(series.functions) + (len(subtrees.functions) if subtrees else 0)
-    bound = threshold(tests, len(series.geometry.lengths) * series.clock.bins, criteria.false_alarms)
+    parts, left_out = scanned_parts(series, criteria)
+    tests = _tests(series, subtrees, parts)
+    bound = threshold(tests, windows_of(series), criteria.false_alarms)
     own = by_names(series, shifts(series, changes(series, criteria, tests)), NamedParts(database, series).of, bound)
-    findings = [_finding(series, change, subtree=False) for change in own]
+    both = clearest_of_both(own, list(_in_parts(database, series, criteria, parts, own)))
+    findings = [
+        _finding(change.series, change.change, part=change.part)
+        if isinstance(change, PartChange)
+        else _finding(series, change)
+        for change in both
+    ]
+    findings.sort(key=lambda finding: -abs(finding.change.root))
     if subtrees is not None:
         paths = _Paths.of(database, paths_event)
         nested = changes(subtrees, criteria, tests, nested=True)
@@ -104,7 +140,22 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
         findings = _once(paths, subtrees, findings, above)
         findings += [_finding(subtrees, change, subtree=True) for change in moved]
         findings.sort(key=lambda finding: -abs(finding.change.root))
-    return WatchedSeries(series, subtrees, paths_event, tuple(_explained(database, series, findings)))
+    explained = tuple(_explained(database, series, findings))
+    return WatchedSeries(series, subtrees, paths_event, explained, tuple(parts), left_out)
+
+
+def _in_parts(
+    database: "Database",
+    series: CountSeries,
+    criteria: WatchCriteria,
+    parts: Sequence[ScannedPart],
+    known: Sequence[SeriesChange],
+) -> Iterator[PartChange]:
+    """Yield changes in parts of the fleet, those that names explain as shifts."""
+    for part, some, local in changes_in_parts(series, criteria, parts, known):
+        named = NamedParts(database, some, where=((part.dimension, (part.value,)),))
+        for change in by_names(some, local, named.of, bound_of(series, criteria, parts)):
+            yield PartChange(part, some, change)
 
 
 def _besides(
@@ -121,10 +172,14 @@ def _besides(
     ]
 
 
-def _finding(series: CountSeries, change: SeriesChange, *, subtree: bool) -> WatchFinding:
+def _finding(
+    series: CountSeries, change: SeriesChange, *, subtree: bool = False, part: FleetPart | None = None
+) -> WatchFinding:
     names = series.functions
     partners = tuple(str(names[at]) for at in change.partners)
-    return WatchFinding(str(names[change.series]), subtree, change, course(series, change), partners=partners)
+    within = (part.dimension, part.value) if part else None
+    steps = course(series, change)
+    return WatchFinding(str(names[change.series]), subtree, change, steps, partners=partners, within=within)
 
 
 def _with_paths(database: "Database", event: str) -> str:

@@ -15,7 +15,7 @@ from analysis.profiling.formats.pprof_writing import write_pprof
 from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.files import import_files
-from scenarios.profiling.watch import WatchedTime, watch
+from scenarios.profiling.watch import NamedCause, WatchedTime, watch
 from scenarios.views.terminal import dumps, show
 from tests.helpers import small_profile
 from tests.helpers.drawn_profiles import GROWN, write
@@ -76,6 +76,61 @@ def test_a_caller_that_got_another_name_is_a_shift_and_hides_no_growth(tmp_path)
     assert len(answer.changes) == 3
     assert "522" not in shown(answer)
     assert "2 only passed cost to each other" in shown(answer)
+
+
+PLATFORMS = ("old",) * 8 + ("new",) * 4
+
+
+@pytest.fixture(scope="module")
+def grown_on_new(tmp_path_factory):
+    """A function that costs three times as much on a third of the machines: 1.67 times as much on all of them."""
+    folder = tmp_path_factory.mktemp("grown on new")
+    rng = stream(1, "watched platforms")
+    return write(folder, rng, 3.0, samples=5000, platforms=PLATFORMS, grown_on=("new",))
+
+
+def test_growth_on_one_platform_is_told_where_it_is_and_once(grown_on_new):
+    answer = watch([grown_on_new], "cpu")
+    (change,) = answer.alarms
+    assert (change.function, change.within, change.where()) == (f"f{GROWN}", {"platform": "new"}, "on new")
+    assert change.low < 3.0 < change.high
+    assert change.goes_with() == "platform new"
+    share = 4.0 / 150.0 / 3.0
+    assert change.cost == pytest.approx(2.0 * share, rel=0.3)
+    payload = json.loads(dumps(answer.payload()))
+    (row,) = (row for row in payload["changes"] if row["kind"] == "growth")
+    assert row["within"] == {"platform": "new"}
+    assert payload["series"]["within"] == answer.within == 80
+    assert answer.frame().set_index("function")["within"][f"f{GROWN}"] == "platform new"
+    text = " ".join(shown(answer).split())
+    assert f"f{GROWN} growth on new" in text
+    assert "also 80 pairs of a function and a platform or data centre, in" in text
+    assert "growth in the whole fleet of a function of" in text
+
+
+def test_growth_on_all_platforms_is_growth_of_the_whole_fleet(tmp_path):
+    rng = stream(2, "watched platforms")
+    answer = watch([write(tmp_path, rng, 3.0, samples=5000, platforms=PLATFORMS)], "cpu")
+    (change,) = answer.alarms
+    assert (change.function, change.within, change.where()) == (f"f{GROWN}", {}, "")
+
+
+def test_a_change_of_a_platform_that_goes_with_something_else_may_be_elsewhere_too(grown_on_new):
+    (change,) = watch([grown_on_new], "cpu").alarms
+    other = replace(change, causes=(NamedCause("kernel", "6.6.30", "", 90.0), *change.causes))
+    assert other.where() == "clearest on new"
+    assert replace(other, within={"datacentre": "west"}).where() == "clearest in west"
+
+
+def test_functions_that_got_a_name_on_one_platform_did_not_grow_there(tmp_path):
+    """Four machines have no symbols on the first day, all those of one platform."""
+    rng = stream(3, "watched platforms")
+    platforms = ("new",) * 4 + ("old",) * 8
+    answer = watch([write(tmp_path, rng, samples=5000, platforms=platforms, unnamed=4)], "cpu")
+    assert not answer.alarms
+    within = [change for change in answer.changes if change.within and not change.with_callees]
+    assert within
+    assert {(change.kind, change.partners) for change in within} == {("shift", ("[unknown]",))}
 
 
 def test_samples_without_symbols_are_no_function_that_grew(tmp_path):
@@ -166,7 +221,7 @@ def test_payload_and_frame_say_the_same(grown):
     assert payload["kind"] == "profile watch"
     assert [change["function"] for change in payload["changes"]] == answer.frame()["function"].tolist()
     assert payload["bins"]["width_s"] == 3600.0
-    assert payload["series"] == {"functions": 40, "subtrees": 45}
+    assert payload["series"] == {"functions": 40, "subtrees": 45, "within": 0}
 
 
 def test_the_criteria_decide(grown):
@@ -232,7 +287,10 @@ def test_where_no_function_is_small_what_could_be_found_is_said_of_larger_ones(t
     assert (answer.bins, answer.lacking) == (4, "")
     [size] = answer.detectable
     assert (size.share, size.functions) == (0.1, 8)
-    assert f"growth of a function of 10% of cycles by {math.ceil(100 * size.factor) / 100:g} ×" in shown(answer)
+    assert (
+        f"growth in the whole fleet of a function of 10% of cycles by {math.ceil(100 * size.factor) / 100:g} ×"
+        in shown(answer)
+    )
     none = replace(answer, detectable=())
     assert "no function has about 0.01%, 0.1%, 1%, 3%, 10%, 30% of cycles" in shown(none)
 

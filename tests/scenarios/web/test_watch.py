@@ -14,7 +14,7 @@ from analysis.profiling.changes.detection import HiddenGrowth, WatchCriteria
 from analysis.profiling.changes.reading import WatchSpan
 from analysis.profiling.query import QueryError
 from models.randomness import stream
-from scenarios.profiling.watch import watch
+from scenarios.profiling.watch import NamedCause, watch
 from scenarios.web import site
 from scenarios.web.application import application
 from tests.helpers import drawn_profiles
@@ -106,6 +106,17 @@ def test_beside_what_drift_hides_alone_a_known_time_is_said_to_show_more(
     assert ("unctions drift: a day differs from the days before by about 1.3% to 4.8%" in page) == drifts
     assert ("comparing two times may find smaller changes" in page) == drifts
     assert "finds smaller changes" not in page
+
+
+def test_a_change_of_one_platform_says_so_in_its_row_and_above_its_course(grown, concluded, monkeypatch, tmp_path):
+    folder = shutil.copytree(grown, tmp_path / "of a platform", ignore=shutil.ignore_patterns("concluded"))
+    (change,) = concluded.changes
+    within = replace(change, within={"platform": "skylake"}, causes=(NamedCause("platform", "skylake", "", 90.0),))
+    monkeypatch.setattr(site, "watch_database", lambda *_: replace(concluded, changes=(within, change)))
+    page = settled(application(folder), "/watch")
+    assert {"where", "on skylake", "everywhere"} <= set(page.said)
+    assert f"{within.between()}) on skylake; it costs" in words(page)
+    assert "where" not in settled(application(grown), "/watch").said
 
 
 def test_the_course_is_that_of_the_files(grown, concluded):

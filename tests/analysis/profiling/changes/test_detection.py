@@ -102,14 +102,13 @@ def test_drift_from_day_to_day_is_measured():
     assert not changes(drifting(series), WatchCriteria())
 
 
-@pytest.mark.parametrize("days", [2, 7])
-def test_one_large_steady_function_does_not_decide_that_nothing_drifts(days):
-    """Days of 60 functions differ by 3%; of two days, none was said to drift in 29 of 30 worlds."""
+def test_one_large_steady_function_does_not_decide_that_nothing_drifts():
+    """Two days of 60 functions differ by 3%; none was said to drift in 29 of 30 worlds."""
     rng = stream(16, "steady beside drift")
     roots = []
     for _ in range(10):
-        daily = np.repeat(rng.normal(0.0, 0.03, (60, days)), 24, axis=1)
-        mean = np.append(200.0 * np.exp(daily), np.full((1, 24 * days), 1e7), axis=0)
+        daily = np.repeat(rng.normal(0.0, 0.03, (60, 2)), 24, axis=1)
+        mean = np.append(200.0 * np.exp(daily), np.full((1, 48), 1e7), axis=0)
         roots.append(np.sqrt(drift_of(of_one_stratum(rng.poisson(mean).astype(float)))[0][0]))
     assert np.mean(roots) == pytest.approx(0.03, rel=0.2)
     assert min(roots) > 0.0
