@@ -19,7 +19,7 @@ _PATHS_AT_ONCE = 2_000_000
 """Frames of which equal paths are found at once."""
 _PENDING = 500_000
 """Sums of parts that wait before they are added up."""
-_WORD = 2**63 - 1
+_INT64_MAX = 2**63 - 1
 
 AnyInts = npt.NDArray[np.integer[Any]]
 
@@ -178,7 +178,7 @@ def once_per_stack(place: Ints, item: AnyInts, weights: Weights) -> pd.DataFrame
         return pd.DataFrame({"item": item, "samples": item, "value": item})
     names: Ints | None = None
     item = item.astype(np.int64)
-    if (int(item.max()) + 1) * max(1, weights.stack.size) > _WORD:
+    if (int(item.max()) + 1) * max(1, weights.stack.size) > _INT64_MAX:
         names, item = np.unique(item, return_inverse=True)
     key = np.sort(item * weights.stack.size + place)
     key = key[np.append(True, key[1:] != key[:-1])]

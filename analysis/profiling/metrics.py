@@ -11,7 +11,7 @@ from analysis.statistics import NotEnoughDataError
 from models.arrays import DAY_S, Bools, Floats, Ints
 from models.errors import InputError
 
-_KNOWN = ("ok", "down")
+_KNOWN_STATUSES = ("ok", "down")
 """Statuses of visits of which it is known what the machine did."""
 
 
@@ -157,7 +157,7 @@ def core_seconds(
     (300.0, 300.0, 2)
     """
     table, second = _seconds(visits, cycles)
-    answered = table["status"].isin(_KNOWN).to_numpy()
+    answered = table["status"].isin(_KNOWN_STATUSES).to_numpy()
     if answered.sum() < 2:
         raise NotEnoughDataError(2, int(answered.sum()), "visits that answered")
     weight = table["weight"].to_numpy(np.float64) * table["length_s"].to_numpy(np.float64)

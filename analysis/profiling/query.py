@@ -79,14 +79,14 @@ class UnknownValueError(QueryError):
     """A restriction is by values that a dimension does not have."""
 
 
-def usual_event(events: Collection[str], named: str | None = None) -> str:
+def event_or_default(events: Collection[str], named: str | None = None) -> str:
     """Return the event that is meant: the one that is named, or cycles, or the first of a profile that has none.
 
     Examples
     --------
-    >>> usual_event(["cpu", "cycles"]), usual_event(["cpu", "samples"]), usual_event([])
+    >>> event_or_default(["cpu", "cycles"]), event_or_default(["cpu", "samples"]), event_or_default([])
     ('cycles', 'cpu', 'cycles')
-    >>> usual_event(["cpu"], "")
+    >>> event_or_default(["cpu"], "")
     ''
     """
     return ("cycles" if "cycles" in events else next(iter(events), "cycles")) if named is None else named

@@ -41,7 +41,7 @@ SQL: Mapping[str, str] = MappingProxyType(
 """Each dimension but labels as an expression over `PROCESSES` or `locations`."""
 PROCESSES = "processes o JOIN visits v USING (visit) LEFT JOIN builds b ON o.build = b.build"
 """Processes with what their visit and their build say."""
-_WORD = 2**63 - 1
+_INT64_MAX = 2**63 - 1
 _SUMS = ("samples", "value")
 
 Part = Literal["location", "stack"]
@@ -90,11 +90,11 @@ class Sums:
     @property
     def wide(self) -> tuple[str, ...]:
         """Names of the sums that need more than 64 bits."""
-        return tuple(name for name, total in zip(_SUMS, (self.samples, self.value), strict=True) if total > _WORD)
+        return tuple(name for name, total in zip(_SUMS, (self.samples, self.value), strict=True) if total > _INT64_MAX)
 
     def numbers(self, samples: str = "samples", value: str = "value") -> str:
         """Return the two columns of sums: integers of 64 bits if they fit, text otherwise."""
-        kinds = ("VARCHAR" if total > _WORD else "BIGINT" for total in (self.samples, self.value))
+        kinds = ("VARCHAR" if total > _INT64_MAX else "BIGINT" for total in (self.samples, self.value))
         return ", ".join(
             f"{column}::{kind} AS {name}" for column, kind, name in zip((samples, value), kinds, _SUMS, strict=True)
         )
@@ -155,12 +155,12 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
 
 
 def _kind(most: int) -> str:
-    return "BIGINT" if most <= _WORD else "HUGEINT"
+    return "BIGINT" if most <= _INT64_MAX else "HUGEINT"
 
 
 def _product(most: int) -> str:
     """Return a row's count times its scale; 64 bits where they are enough, as they nearly always are."""
-    return "count * scale" if most <= _WORD else "count::HUGEINT * scale"
+    return "count * scale" if most <= _INT64_MAX else "count::HUGEINT * scale"
 
 
 def name_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from analysis.profiling.query import Query, of_process, usual_event
+from analysis.profiling.query import Query, event_or_default, of_process
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.profiling.intervals import of_fleet
 from scenarios.profiling.query import QueryOptions, opened
@@ -133,7 +133,7 @@ def _question(database: "Database", options: QueryOptions) -> Query:
         raise FaultsError([Fault("", 0, 0, "", "no samples of this profile have call paths")])
     question = of_fleet(database, options.query(database.events(), database.origin_s))[0]
     if options.event is None and question.event not in having:
-        question = replace(question, event=usual_event(having))
+        question = replace(question, event=event_or_default(having))
     if question.event not in having:
         problem = f"no samples of it have call paths, those of {', '.join(having)} have"
         raise FaultsError([Fault("--event", 0, 0, "", problem, question.event)])

@@ -363,7 +363,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
     """
     from analysis.profiling.database import Database
     from analysis.profiling.formats.extract import extract
-    from analysis.profiling.query import Query, parse_where, unknown, usual_event
+    from analysis.profiling.query import Query, event_or_default, parse_where, unknown
 
     if form not in FORMATS:
         raise FaultsError([Fault("--format", 0, 0, "", closest(form, FORMATS), shown(form))])
@@ -373,7 +373,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
     where = parse_where(selection.where)
     with Database(runs) as database, known_values():
         events = database.events()
-        event = usual_event(events, selection.event)
+        event = event_or_default(events, selection.event)
         if event not in events:
             raise FaultsError([Fault("--event", 0, 0, "", unknown("event", event, events))])
         query = Query(event, where=where)

@@ -16,9 +16,9 @@ from analysis.profiling.query import (
     QueryError,
     UnknownValueError,
     Where,
+    event_or_default,
     parse_where,
     unknown,
-    usual_event,
 )
 from models.arrays import DAY_S
 from scenarios.files.faults import Fault, FaultsError
@@ -277,7 +277,7 @@ class QueryOptions:
             faults.append(Fault("--until", 0, 0, "", should, time_text(until_s, origin_s)))
         if faults:
             raise FaultsError(faults)
-        return Query(usual_event(events, self.event), by, where, since_s, until_s)
+        return Query(event_or_default(events, self.event), by, where, since_s, until_s)
 
 
 @contextmanager

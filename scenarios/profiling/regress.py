@@ -26,7 +26,7 @@ least_growth = partial(number, least=1.0, most=64.0)
 """Reads `AlarmCriteria.min_factor`."""
 least_cost = partial(share, zero=True)
 """Reads `AlarmCriteria.min_cost`."""
-_FEW = (
+_TOO_FEW_FUNCTIONS = (
     "no application has six functions, so that growth of one cannot be told from a drift of all: wsc profile diff "
     "compares their shares, wsc profile watch also each with its own days"
 )
@@ -171,7 +171,7 @@ def regress(
     QueryError, ProfileError
         If a side has no samples of the event, or a folder is no profile.
     """
-    from analysis.profiling.query import QueryError, unknown, usual_event
+    from analysis.profiling.query import QueryError, event_or_default, unknown
     from analysis.profiling.regressions.comparison import AlarmCriteria
     from analysis.profiling.regressions.reading import CostReader, ReadSide
     from scenarios.profiling.query import opened
@@ -184,7 +184,7 @@ def regress(
     def add(database: "Database", side: str, named: str | None) -> str:
         events, at_s = database.events(), time_since("--at", at, database.origin_s)
         span_s = (at_s, None) if side == "after" else (None, at_s)
-        known = usual_event(events, named)
+        known = event_or_default(events, named)
         if known not in events:
             raise QueryError(f"{side}: {unknown('event', known, events)}")
         sides.append(reader.add(database, known, span_s, later=side == "after"))
@@ -204,7 +204,7 @@ def regress(
     comparison = reader.comparison()
     regression = compare(compared, sides, comparison, criteria or AlarmCriteria())
     if comparison.few and not any(size.factor for size in regression.detectable):
-        notes.append(_FEW)
+        notes.append(_TOO_FEW_FUNCTIONS)
     return replace(regression, notes=tuple(dict.fromkeys(notes)))
 
 

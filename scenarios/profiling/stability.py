@@ -134,7 +134,7 @@ def stability(
     """
     from analysis.profiling.database import Database
     from analysis.profiling.fleet_samples import of_fleet
-    from analysis.profiling.query import QueryError, dimension, unknown, usual_event
+    from analysis.profiling.query import QueryError, dimension, event_or_default, unknown
     from analysis.profiling.stability import periods
 
     own = tuple(dimension(name) for name in by)
@@ -143,7 +143,7 @@ def stability(
         faults = [f"by: days are compared, so {name} cannot be an entry" for name in wrong]
         raise QueryError("\n".join(faults or [f"k: should be at least 1, got {k}"]))
     with Database(folders) as database:
-        event, events = usual_event(database.events(), event), database.events()
+        event, events = event_or_default(database.events(), event), database.events()
         if event not in events:
             raise QueryError(f"--event: {unknown('event', event, events)}")
         clustered = database.clustered(of_fleet(database, event, (*own, "day")), cluster)

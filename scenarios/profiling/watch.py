@@ -404,12 +404,12 @@ def watch_database(
     from analysis.profiling.changes.reading import WatchSpan
     from analysis.profiling.changes.watching import watch as watched_of
     from analysis.profiling.fleet_samples import visits_of_fleet
-    from analysis.profiling.query import unknown, usual_event
+    from analysis.profiling.query import event_or_default, unknown
     from analysis.profiling.symbolise import UNKNOWN
 
     criteria, span = criteria or WatchCriteria(), span or WatchSpan()
     events = database.events()
-    event = usual_event(events, event)
+    event = event_or_default(events, event)
     faults = [] if event in events else [Fault("", 0, 0, "event", unknown("event", event, events))]
     faults += span_faults(span, visits_of_fleet(database)["start_s"].to_numpy("float64"), database.origin_s)
     if faults:

@@ -17,7 +17,7 @@ from analysis.profiling.formats.tables import NAMES, ProfileStore
 from analysis.profiling.storage import TAKEN
 from models.tables import SCHEMAS
 
-_LARGE = ("samples", "stacks")
+_BATCHED_TABLES = ("samples", "stacks")
 """Tables that are read and written in parts."""
 _SHIFTED = {
     "visits": ("visit", "machine"),
@@ -53,7 +53,7 @@ class EarlierImport:
     def read(cls, folder: Path) -> "EarlierImport":
         """Return that of a folder."""
         more = (name for name in ("labels", "sources") if (folder / f"{name}.parquet").is_file())
-        names = [*(name for name in NAMES if name not in _LARGE), *more]
+        names = [*(name for name in NAMES if name not in _BATCHED_TABLES), *more]
         tables = {name: pq.read_table(folder / f"{name}.parquet").to_pandas() for name in names}
         steps = _batches(folder / "stacks.parquet", ["stack"])
         stacks = max((pc.max(batch["stack"]).as_py() + 1 for batch in steps), default=0)
@@ -63,7 +63,10 @@ class EarlierImport:
 
     def rows(self) -> dict[str, int]:
         """Return how many rows each table has."""
-        return {name: pq.read_metadata(self.folder / f"{name}.parquet").num_rows for name in (*self.tables, *_LARGE)}
+        return {
+            name: pq.read_metadata(self.folder / f"{name}.parquet").num_rows
+            for name in (*self.tables, *_BATCHED_TABLES)
+        }
 
     def rows_of(self, event: str) -> Iterator[pa.Table]:
         """Yield the samples of an event."""

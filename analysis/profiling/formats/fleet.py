@@ -19,7 +19,7 @@ NOBODY = "[unknown]"
 """Application of a file that names none."""
 _RATE = ["platform", "event"]
 _OF_VISITS = ["visit", "collection", "platform"]
-_ALIKE, _ALIKE_SPANS = 0.01, 0.05
+_LENGTH_TOLERANCE, _SPAN_TOLERANCE = 0.01, 0.05
 """By how much equal lengths may differ; and the times from first to last samples of equal lengths."""
 _ROUNDING = 0.005
 """By how much a whole weight may differ from the wanted one where lengths differ."""
@@ -138,7 +138,7 @@ def unlike_lengths(profiles: Sequence[ForeignProfile]) -> tuple[float, float] | 
     """
     stated_s = [profile.length_s for profile in profiles if profile.length_s > 0 and not profile.span]
     least, most = min(stated_s, default=0.0), max(stated_s, default=0.0)
-    return (least, most) if most - least > _ALIKE * most else None
+    return (least, most) if most - least > _LENGTH_TOLERANCE * most else None
 
 
 def too_short(profiles: Sequence[ForeignProfile]) -> list[tuple[str, float]]:
@@ -185,7 +185,7 @@ def _weights(visits: pd.DataFrame, rates: pd.DataFrame, machines: int, *, spans:
     """Return (visits,) whole weights: machines that each stands for, times a common time over the visit's length."""
     length_s: Floats = visits["length_s"].to_numpy(np.float64)
     least, most = float(length_s.min()), float(length_s.max())
-    if equal or most - least <= (_ALIKE_SPANS if spans else _ALIKE) * most:
+    if equal or most - least <= (_SPAN_TOLERANCE if spans else _LENGTH_TOLERANCE) * most:
         return np.full(len(visits), machines, dtype=np.int64)
     _refuse_unknown(length_s, rates, spans=spans)
     wanted = machines * most / length_s

@@ -27,26 +27,26 @@ from analysis.tables.faults import Faults, plain
 
 _AT_ONCE = 20_000
 """Samples that are written at once."""
-_TIMES = 6
+_FRAME_FACTOR = 6
 """How many times as many frames there may be as in formats whose stacks are not arrays."""
 _NAME_FRAMES, _LETTERS = 45, 2
 """As how many frames a name counts that is new, and so many of its letters as one more."""
-_NEARLY = re.compile(r"[-+]?[0-9]*\.?[0-9]+", re.ASCII)
+_NUMERAL = re.compile(r"[-+]?[0-9]*\.?[0-9]+", re.ASCII)
 _COMMENT = re.compile(r"# (?![-0-9. ]+$)[^;]*")
 """A line about the file, as those of Austin with its mode and interval; `# 5` is a function of that name."""
 _BLANKS = "\ufeff \t"
 """What may stand before a comment: blanks, and the mark with which some editors begin a file."""
-_MARKED = 16
+_COMMENT_BYTES = 16
 """First bytes of a line among which a comment has its mark."""
-_LONGEST = 60
+_MOST_LETTERS = 60
 _MOST_NUMBERS = 255
-_TWO = (BEFORE, AFTER)
+_BEFORE_AFTER = (BEFORE, AFTER)
 """Events of two counts a line."""
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
 _MILLIONTHS = 10**6
 _SURELY_SMALL = 19
 """Digits from which on a number may be too large."""
-_CURE = "a name that ends in a number goes in quotes"
+_QUOTING = "a name that ends in a number goes in quotes"
 _IF_NAMES = 'if the first of them is the end of a name, put such names in quotes, as main;"req 200" 10'
 
 
@@ -66,7 +66,7 @@ def is_nearly_folded(line: str) -> bool:
     """
     stack, _, number = line.rstrip().rpartition(" ")
     caller, parted, function = stack.partition(";")
-    return bool(caller and parted and function.strip()) and _NEARLY.fullmatch(number) is not None
+    return bool(caller and parted and function.strip()) and _NUMERAL.fullmatch(number) is not None
 
 
 def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
@@ -85,9 +85,9 @@ def read_folded(data: bytes, name: str = "stacks.folded") -> ForeignProfile:
     """
     data = data if b"\n" in data else data.replace(b"\r", b"\n")
     faults, lines = Faults(name), _Lines(data)
-    budget = FrameBudget(name, times=_TIMES, besides=f", each function as {_NAME_FRAMES} and half its letters")
+    budget = FrameBudget(name, times=_FRAME_FACTOR, besides=f", each function as {_NAME_FRAMES} and half its letters")
     numbers, points = _numbers_at_ends(lines)
-    columns = len(_TWO) if min(numbers, default=0) >= len(_TWO) else 1
+    columns = len(_BEFORE_AFTER) if min(numbers, default=0) >= len(_BEFORE_AFTER) else 1
     numbered = _names_that_end_in_a_number(lines, numbers, columns, faults)
     fractions = points and any(_has_fraction(line, columns) for _, line in lines)
     functions, sums = _Functions(budget), PathSums(budget, columns)
@@ -197,7 +197,7 @@ class _Lines:
 def _measures(columns: int, *, fractions: bool) -> tuple[Measure, ...]:
     """Return what the lines count: samples or a weight, or two things if every line ends in two numbers or more."""
     unit = "millionths" if fractions else "count"
-    names = _TWO if columns == len(_TWO) else ("weight",) if fractions else ("samples",)
+    names = _BEFORE_AFTER if columns == len(_BEFORE_AFTER) else ("weight",) if fractions else ("samples",)
     return tuple(Measure(name, unit) for name in names)
 
 
@@ -246,17 +246,17 @@ def _names_that_end_in_a_number(lines: _Lines, numbers: Sequence[int], columns: 
     longer = [(place, line, count) for (place, line), count in zip(lines, numbers, strict=True) if count > columns]
     usual = max(Counter(numbers).items(), key=lambda pair: (pair[1], pair[0]))[0]
     on = f"as on {numbers.count(usual):,} of {len(numbers):,} lines"
-    if usual > len(_TWO):
+    if usual > len(_BEFORE_AFTER):
         for place, line, count in longer:
             faults.tell("counts", "should be one, or two as of difffolded.pl", f"{count}: {line}", line=place)
     elif 2 * len(longer) >= len(numbers):
         for (place, line), count in zip(lines, numbers, strict=True):
             if count != usual:
-                faults.tell("counts", f"should be {usual}, {on} ({_CURE})", f"{count}: {line}", line=place)
+                faults.tell("counts", f"should be {usual}, {on} ({_QUOTING})", f"{count}: {line}", line=place)
     else:
         for place, line, count in longer:
             if count > columns + 1:
-                faults.tell("counts", f"should be {columns}, {on} ({_CURE})", f"{count}: {line}", line=place)
+                faults.tell("counts", f"should be {columns}, {on} ({_QUOTING})", f"{count}: {line}", line=place)
     return [line for _, line, _ in longer]
 
 
@@ -269,14 +269,16 @@ def _notes(counts: int, nameless: int, numbered: Sequence[str], *, fractions: bo
         lines = "1 line has" if len(numbered) == 1 else f"{len(numbered):,} lines have"
         name = plain(numbered[0].rsplit(None, counts)[0].rpartition(";")[2].strip())
         wrong = "if that number is a count, give all lines as many"
-        yield f"{lines} a function whose name ends in a number, as {name[:_LONGEST]}; {wrong}"
+        yield f"{lines} a function whose name ends in a number, as {name[:_MOST_LETTERS]}; {wrong}"
     if nameless:
         lines = "1 line has" if nameless == 1 else f"{nameless:,} lines have"
         yield f"{lines} a function without a name, which is read as {UNKNOWN}"
 
 
 def _notes_on_comments(data: bytes) -> Iterator[str]:
-    comments = sum(b"#" in line[:_MARKED] and _is_comment(line.decode(errors="replace")) for line in io.BytesIO(data))
+    comments = sum(
+        b"#" in line[:_COMMENT_BYTES] and _is_comment(line.decode(errors="replace")) for line in io.BytesIO(data)
+    )
     if comments:
         yield f"{comments:,} line{'s begin' if comments > 1 else ' begins'} with # and a blank: left out as comments"
 

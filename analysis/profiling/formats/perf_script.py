@@ -35,7 +35,7 @@ _LONGEST_HEAD = 4096
 _MOST_EVENTS = 50
 _NO_EVENT = re.compile(r"\[|[-+.,0-9]+$")
 """Texts in the place of the event that are none: a time or a number where the field was not printed."""
-_NOTHING = (0, 0)
+_NO_COUNT = (0, 0)
 _RECORD = "PERF_RECORD_"
 _MODIFIERS = re.compile(r":[ukhHGSDpPIWeb]+$")
 _GENERIC = {
@@ -251,7 +251,7 @@ class _ScriptReader:
                 tuple(_value(counts.get(event), at) for event, at in zip(events, fixed, strict=True)),
                 origin,
                 chain,
-                tuple(counts.get(event, _NOTHING)[0] for event in events) if varied else (),
+                tuple(counts.get(event, _NO_COUNT)[0] for event in events) if varied else (),
             )
             for (origin, stack, chain), counts in self.sums.items()
         )

@@ -28,7 +28,7 @@ _LAST_LINE = np.uint64((1 << 31) - 1)
 _NS = 1e9
 _OUTSIDE, _INSIDE, _BEYOND = range(3)
 """Whether the place of a frame in its image's file is known, and whether 64 bits hold it."""
-_ROW = 9
+_FRAME_COLUMNS = 9
 """Columns of `_frame_rows`."""
 
 
@@ -198,7 +198,7 @@ class _ProfileReader:
             depth = np.maximum(messages.counts(4), 1)
             rows = _frame_rows(messages, lines, mappings, functions, (mapping, function))
             numbers.append(
-                np.array(numbered(rows.tobytes(), np.full(len(rows), rows.itemsize * _ROW), known), np.int32)
+                np.array(numbered(rows.tobytes(), np.full(len(rows), rows.itemsize * _FRAME_COLUMNS), known), np.int32)
             )
             depths.append(depth)
         depth = np.concatenate(depths)
@@ -227,7 +227,7 @@ class _ProfileReader:
                 self.faults.tell("location.line.function_id", "should be a function's id", number, byte=offset)
 
     def _frames(self, known: dict[bytes, int]) -> FrameTable:
-        rows = np.frombuffer(b"".join(known), np.int64).reshape(-1, _ROW)
+        rows = np.frombuffer(b"".join(known), np.int64).reshape(-1, _FRAME_COLUMNS)
         addresses, low = (rows[:, at].astype(np.uint64).tolist() for at in (6, 7))
         file_addresses = [
             -1 if state == _OUTSIDE else address + ((state == _BEYOND) << 64)
@@ -257,7 +257,7 @@ def _frame_rows(
     location = np.repeat(np.arange(len(messages)), depth)
     named = messages.counts(4)[location] > 0
     part, address = mapping[location], messages.number(3)[location]
-    rows = np.zeros((len(location), _ROW), np.int64)
+    rows = np.zeros((len(location), _FRAME_COLUMNS), np.int64)
     rows[named, 0], rows[named, 3] = functions.name[function], functions.file[function]
     rows[:, 1], rows[:, 2] = mappings.image[part], mappings.build_id[part]
     rows[named, 4], rows[named, 5] = functions.line[function], _lines(lines.number(2))

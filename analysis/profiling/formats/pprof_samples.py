@@ -35,7 +35,7 @@ MOST_LABEL_VALUES = 1000
 MOST_AMOUNTS = 1 << 23
 """Most values of all samples of a file, a value a sample type."""
 _REMEMBERED = 100_000
-_NAMED = 20
+_MOST_NAMED = 20
 _NEVER = np.iinfo(np.int64).max
 _WIDTH = 8
 """Bytes of an id."""
@@ -229,7 +229,7 @@ class SampleReader:
 
     def notes(self) -> list[str]:
         """Return which labels are left out."""
-        names = ", ".join(list(self.labels.left_out)[:_NAMED])
+        names = ", ".join(list(self.labels.left_out)[:_MOST_NAMED])
         return [f"labels of over {MOST_LABEL_VALUES:,} values are left out: {names}"] if names else []
 
     def _column(self, name: str) -> AnyInts:

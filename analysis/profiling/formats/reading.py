@@ -96,7 +96,7 @@ _PYINSTRUMENT = (
     ("frame_records", "pyinstrument --load FILE -r speedscope -o FILE.json"),
 )
 """A key of JSON of pyinstrument, and what makes speedscope's of it."""
-_KNOWN = (
+_KNOWN_FORMATS = (
     "pprof, its older text formats, OTLP, folded stacks, perf script, perf.data, JFR, gperftools, speedscope, "
     "cpuprofile or Firefox"
 )
@@ -141,7 +141,9 @@ def _read(data: bytes, name: str) -> ForeignProfile:
     lines = _first_lines(data)
     if (read_text := _reader_of_text(lines)) is not None:
         return read_text(data, name)
-    raise refusal(name, "file", f"should be a profile: {_KNOWN}", next((line for line in lines if line.strip()), ""))
+    raise refusal(
+        name, "file", f"should be a profile: {_KNOWN_FORMATS}", next((line for line in lines if line.strip()), "")
+    )
 
 
 def _first_lines(data: bytes) -> list[str]:

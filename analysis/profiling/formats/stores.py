@@ -23,8 +23,8 @@ PLACE = np.dtype(np.int32)
 _COLUMNS = ("process", "location", "stack", "count", TAKEN)
 _DIGEST_BYTES = 16
 _AT_ONCE = 2_000_000
-"""Frames of call paths that are numbered at once, each path counted as `_EACH` more."""
-_EACH = 16
+"""Frames of call paths that are numbered at once, each path counted as `_PATH_FRAMES` more."""
+_PATH_FRAMES = 16
 MOST_KNOWN = 1 << 22
 """Call paths of many files that are known again, in some 80 MB; questions add up those that are there twice."""
 
@@ -186,7 +186,7 @@ class StackStore:
         path : locations of all, the function sampled first
         begin, end : where each begins and ends
         """
-        run = np.cumsum(end - begin + _EACH) // _AT_ONCE
+        run = np.cumsum(end - begin + _PATH_FRAMES) // _AT_ONCE
         edges = [0, *(np.flatnonzero(run[1:] != run[:-1]) + 1).tolist(), len(run)]
         parts = [slice(*pair) for pair in itertools.pairwise(edges)]
         return np.concatenate([self._some(path, begin[part], end[part]) for part in parts]).astype(np.int64)

@@ -26,15 +26,15 @@ NAMES = ("visits", "processes", "builds", "rates", "samples", "locations", "stac
 """Tables of a profile directory."""
 _COUNTERS = ("samples", "sample_count")
 """Measures that count samples."""
-_AMOUNTS = frozenset(
+_AMOUNT_UNITS = frozenset(
     ("bytes", "kilobytes", "megabytes", "nanoseconds", "microseconds", "milliseconds", "seconds", "ns")
 )
 """Units of what a sample has an amount of."""
-_THINGS = "_objects"
+_OBJECTS_SUFFIX = "_objects"
 """End of the names of what heap profiles estimate beside bytes."""
 _GROUP_ROWS = 1 << 20
 """Rows of a row group of call paths."""
-_CODES = 6
+_LOCATION_COLUMNS = 6
 """Codes and lines that a location has."""
 _Visit = tuple[tuple[int], int, tuple[object, ...], float, tuple[object, ...]]
 """Number, file, what follows, when it began in seconds since 1970, and what follows."""
@@ -312,7 +312,7 @@ class ProfileStore:
 
     def _located(self) -> pd.DataFrame:
         """Return the locations."""
-        rows = np.frombuffer(b"".join(self.locations), np.int64).reshape(-1, _CODES)
+        rows = np.frombuffer(b"".join(self.locations), np.int64).reshape(-1, _LOCATION_COLUMNS)
         texts = np.array(list(self.texts), dtype=object)
         builds = {
             (self.texts[image], self.texts[build_id]): number
@@ -378,7 +378,9 @@ class ProfileStore:
                 self._build(image, build_id, _kind(image, main))
         unknown = self.texts.setdefault(UNKNOWN, len(self.texts))
         rows = np.column_stack([np.where(names[:, :1] == 0, unknown, names[:, :1]), names[:, 1:], frames.lines])
-        return np.array(numbered(rows.tobytes(), np.full(len(rows), rows.itemsize * _CODES), self.locations), np.int64)
+        return np.array(
+            numbered(rows.tobytes(), np.full(len(rows), rows.itemsize * _LOCATION_COLUMNS), self.locations), np.int64
+        )
 
     def _stacks(
         self, samples: SampleTable, places: Ints, valued: NDArray[np.bool_]
@@ -469,7 +471,7 @@ class _Taken:
         counting = [at for at, measure in enumerate(profile.measures) if measure.event in _COUNTERS]
         measures = zip(profile.measures, periods, strict=True)
         amounts = tuple(
-            period == 1 and (measure.unit in _AMOUNTS or measure.event.endswith(_THINGS))
+            period == 1 and (measure.unit in _AMOUNT_UNITS or measure.event.endswith(_OBJECTS_SUFFIX))
             for measure, period in measures
         )
         return cls(periods, counting[0] if len(counting) == 1 else -1, amounts)

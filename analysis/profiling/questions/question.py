@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.query import Profile, QueryError, usual_event
+from analysis.profiling.query import Profile, QueryError, event_or_default
 
 if TYPE_CHECKING:
     from analysis.profiling.questions.prediction import PredictedPairs
@@ -50,7 +50,7 @@ class Question:
         if not events or usual in events:
             return dict(self.parameters)
         alike = (name for name in _ALSO_CALLED.get(str(usual), ()) if name in events)
-        event = usual_event(events) if usual in _OF_CODE else next(alike, str(usual))
+        event = event_or_default(events) if usual in _OF_CODE else next(alike, str(usual))
         return {**self.parameters, "event": event}
 
     def ask(self, database: Profile, **given: Value) -> pd.DataFrame:

@@ -17,11 +17,11 @@ from models.arrays import Bools, Floats, Ints
 RANKS = (*TAGS, "application", "everywhere")
 ENOUGH = 6
 """Functions of an application from which their median change is a level that all of them share."""
-_PLENTY = 10
+_MEDIAN_FUNCTIONS = 10
 """Functions from which the median one is as good as any other."""
 _ROLLED_OUT = ("revision", "compiler", "kernel")
 """Tags whose values replace each other, so that old and new stand side by side within a period."""
-_PLACES = ("platform", "datacentre")
+_BLOCK_TAGS = ("platform", "datacentre")
 """Tags that are the same in all of a block."""
 Growing = Collection[tuple[str, str, str]]
 """Dimension, application ("" for all) and value of the tags whose share of their application grows."""
@@ -213,7 +213,7 @@ def _acting(cells: CostCells, causes: Sequence[tuple[Cause, Floats]]) -> _Acting
     acting = []
     for cause, where in causes:
         acts, here = where[cells.cell], np.ones(blocks)
-        if cause.dimension in _PLACES:
+        if cause.dimension in _BLOCK_TAGS:
             here = (np.bincount(place, acts, blocks) > 0).astype(np.float64)
             acts = cells.later
         key = acts.tobytes()
@@ -413,7 +413,11 @@ def _apart(change: Floats, variance: Floats) -> tuple[Floats, Floats]:
     if len(change) < ENOUGH:
         return change**2, variance
     square = (change - _middle(change, variance)) ** 2
-    others = np.arange(len(square)) != np.argmin(square) if len(square) < _PLENTY else np.ones(len(square), dtype=bool)
+    others = (
+        np.arange(len(square)) != np.argmin(square)
+        if len(square) < _MEDIAN_FUNCTIONS
+        else np.ones(len(square), dtype=bool)
+    )
     return square[others], variance[others]
 
 

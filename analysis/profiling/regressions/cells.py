@@ -22,17 +22,17 @@ from analysis.profiling.shelf import Shelf, ShelfPlace
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
 
-_BLOCK = ("platform", "datacentre")
+_BLOCK_TAGS = ("platform", "datacentre")
 """Where a function's share differs anyway."""
 MIN_SAMPLES = 20
 """Samples in an application, both periods, from which a function is looked at there."""
 PRIOR_CLUSTERS = 10.0
 """Weight of an application's usual spread between clusters against a function's own."""
-_USUAL = 0.25
+_PRIOR_VARIANCE = 0.25
 """Variance of log odds between clusters where nothing tells it."""
-_ALL = 1.0 - 2.0**-40
+_LARGEST_SHARE = 1.0 - 2.0**-40
 """Largest share that is expected, so that its odds are finite."""
-_DENSE = 2**18
+_DENSE_NUMBERS = 2**18
 """Numbers of a dense array of some functions and all rows."""
 
 
@@ -148,7 +148,7 @@ class CostCells:
     """(F,) variance of log odds between units."""
     passing: Floats
     """(F,) variance of log odds between a unit's rows."""
-    usual: float = _USUAL
+    usual: float = _PRIOR_VARIANCE
     """Variance of log odds between clusters that is usual in the application."""
 
     @property
@@ -158,7 +158,7 @@ class CostCells:
 
     def parts(self) -> Iterator[slice]:
         """Yield functions, so many at a time that a dense array of them and all rows is small."""
-        width = max(1, _DENSE // len(self.count))
+        width = max(1, _DENSE_NUMBERS // len(self.count))
         for first in range(0, len(self.functions), width):
             yield slice(first, min(first + width, len(self.functions)))
 
@@ -208,7 +208,7 @@ def cost_cells(table: CodedTable, functions: int) -> tuple[list[CostCells], Floa
     combined = combined[["later", *tags]].astype(object)  # whose rows are quickly taken
     periods = combined["later"].to_numpy(np.bool_)
     value, later = np.zeros((2, functions)), keys["later"].to_numpy(np.int64)
-    places = [name for name in _BLOCK if name in tags]
+    places = [name for name in _BLOCK_TAGS if name in tags]
     blocks = distinct(combined, places)[0] if places else np.zeros(len(combined), dtype=np.int64)
     group = keys["group"].to_numpy(np.int64)
     for at, application in enumerate(table.applications):
@@ -285,7 +285,7 @@ def _pooled(sampled: SparseSamples, count: Floats, block: Ints) -> Floats:
     sums = sampled.summed(functions, block, np.ones(len(count)))
     everywhere = (sums.sum(axis=0) + 0.5) / (count.sum() + 1.0)
     own = (sums + 1.0) / (np.bincount(block, count)[:, None] + 1.0 / everywhere)
-    return np.asarray(np.minimum(own, _ALL), dtype=np.float64)
+    return np.asarray(np.minimum(own, _LARGEST_SHARE), dtype=np.float64)
 
 
 def members(group: Ints, groups: int) -> csr_array:
@@ -334,7 +334,7 @@ def _moments(cells: CostCells) -> tuple[Floats, float, float, float]:
     typical, pairs_apart = told >= MIN_SAMPLES, cells.pairs
     several = pairs_apart > 1e-9
     own = (square - sampling) / pairs_apart if several else np.zeros(len(square))
-    usual = max(float(np.median(own[typical])), 0.0) if several and typical.any() else _USUAL
+    usual = max(float(np.median(own[typical])), 0.0) if several and typical.any() else _PRIOR_VARIANCE
     pair, at, counts = cells.sizes()
     information = counts[:, None] * both[at] * several
     between = smoothed(own, usual, information, np.bincount(pair).astype(np.float64))

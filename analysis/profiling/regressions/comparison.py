@@ -32,7 +32,7 @@ MIN_CLUSTERS = 2
 """Machines on each side from which there is anything to tell a change from."""
 PROBABILITY = 0.8
 """With which growth by the factor that is called detectable is reported."""
-_MARGIN = 1.05
+_FACTOR_EXPONENT = 1.05
 """Power of the factor that is told: by the factor itself, growth was named in 76 ± 3% (`benchmarks/detectable.py`)."""
 SIZES = (0.001, 0.01, 0.1)
 """Shares of all events of the functions of which it is said by how much they must grow to be reported."""
@@ -278,12 +278,12 @@ class CostComparison:
         tried = max(_tried(known.fits.eligible(function), "everywhere"), 1)
         p_value = criteria.false_alarms / (family * tried)
         least = criteria.min_factor
-        return chances(known.cells, known.drifts, function, p_value=p_value, least=least, evidence=_CLOSER)
+        return chances(known.cells, known.drifts, function, p_value=p_value, least=least, evidence=_LEAST_CHI2)
 
 
 def _with_margin(factor: float) -> float:
     """Return a factor with its margin; infinite beyond the largest that is tried."""
-    wide = factor**_MARGIN
+    wide = factor**_FACTOR_EXPONENT
     return wide if wide <= FACTORS[-1] else float("inf")
 
 
@@ -309,7 +309,7 @@ _COLUMNS = (
     "rival_statistic",
 )
 _USUAL_SIZE = 0.01
-_CLOSER = 6.0
+_LEAST_CHI2 = 6.0
 """χ² from which a function is looked at closely: below it no hypothesis of many is rejected."""
 
 
@@ -329,7 +329,7 @@ def _joined(before: pd.DataFrame, after: pd.DataFrame, cluster: str) -> tuple[pd
     return table.assign(function=code, **numbers), pd.Index(functions)
 
 
-_SEVERAL = (
+_IMPORT_TOGETHER = (
     "import the profiles of several machines together (wsc profile import FILE FILE… --out FOLDER), so that their "
     "differences are known; wsc profile diff compares without them"
 )
@@ -339,7 +339,7 @@ def _refuse_few(keys: pd.DataFrame, cluster: str) -> None:
     for side, later in (("before", False), ("after", True)):
         clusters = int(keys.loc[keys["later"].to_numpy(np.bool_) == later, "group"].nunique())
         if clusters < MIN_CLUSTERS:
-            raise NotEnoughDataError(MIN_CLUSTERS, clusters, f"{cluster}s with samples {side}", _SEVERAL)
+            raise NotEnoughDataError(MIN_CLUSTERS, clusters, f"{cluster}s with samples {side}", _IMPORT_TOGETHER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,7 +358,7 @@ def _rows(
     """Yield one row in the order of `_COLUMNS` for each large function that seems more expensive, or cheaper."""
     fits = known.fits
     statistic = fits.statistic(cheaper=cheaper)
-    near = statistic.data >= _CLOSER
+    near = statistic.data >= _LEAST_CHI2
     close = np.unique(np.repeat(np.arange(len(functions)), np.diff(statistic.indptr))[near])
     common = common_changes(known.sums, len(functions))
     designs: dict[int, dict[Cause, Floats]] = {}

@@ -15,7 +15,7 @@ from models.code.compiled import njit
 
 FACTORS = np.geomspace(1.01, 64.0, 200)
 """Factors that are tried; a function that would have to grow by more than the last cannot be reported."""
-_FITTED = [0, 25, 50, 80, 120, len(FACTORS) - 1]
+_INTERPOLATED_AT = [0, 25, 50, 80, 120, len(FACTORS) - 1]
 """Those at which errors are worked out; between them they are interpolated."""
 
 
@@ -180,10 +180,10 @@ def chances(
     if not here:
         return np.zeros(len(FACTORS))
     exemplary = _Exemplary.of(here, function)
-    fits = [exemplary.factor(factor, drifts.grown(function, factor)) for factor in FACTORS[_FITTED].tolist()]
+    fits = [exemplary.factor(factor, drifts.grown(function, factor)) for factor in FACTORS[_INTERPOLATED_AT].tolist()]
     if not all(np.isfinite(factor_error.error) for factor_error in fits):
         return np.zeros(len(FACTORS))
-    theta, places = np.log(FACTORS), np.log(FACTORS[_FITTED])
+    theta, places = np.log(FACTORS), np.log(FACTORS[_INTERPOLATED_AT])
     error = np.interp(theta, places, [factor_error.error for factor_error in fits])
     freedom = np.interp(theta, places, [factor_error.freedom for factor_error in fits])
     q = np.maximum(-stdtrit(freedom, p_value), np.sqrt(evidence) - np.log(least) / error)

@@ -28,8 +28,8 @@ def tied(own: Floats, drift: float) -> Floats:
     return own * 0.0 if drift <= 0 else 1.0 / (own + 0.5 / drift)
 
 
-_STEPS = 25
-_FAR = 5.0
+_NEWTON_STEPS = 25
+_LARGEST_SHIFT = 5.0
 """How far a block's log odds may go from where they start, and the factor's logarithm from 0."""
 
 
@@ -130,11 +130,11 @@ def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
     drift : variance of the deviation of an application's log odds in a period
     """
     start = np.log(rows.expected / (1.0 - rows.expected))
-    low, high = start - _FAR, start + _FAR
+    low, high = start - _LARGEST_SHIFT, start + _LARGEST_SHIFT
     level, log, before = start, 0.0, np.inf
     information = 0.0
     solver = Solver(rows, acts, drift)
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         line = np.minimum(np.maximum(level, low), high)
         line += log * acts
         mean = 1.0 / (1.0 + np.exp(-line))
@@ -142,7 +142,7 @@ def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
         weight = 1.0 / (1.0 / (rows.count * both) + rows.passing)
         line += (rows.share - mean) / both
         log, information, level = solver.solved(weight, line)
-        log = float(np.clip(log, -_FAR, _FAR))
+        log = float(np.clip(log, -_LARGEST_SHIFT, _LARGEST_SHIFT))
         if abs(log - before) < 1e-6:
             break
         before = log

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from analysis.profiling.database import Database
 
 _KEYS = ("application", *TAGS, "machine")
-_TELLING = 10
+_IDENTIFYING_FUNCTIONS = 10
 """Least number of functions of a machine, and a fifth of its samples, to tell it from any other by what was sampled."""
-_NONE = ("", "[none]")
+_MISSING = ("", "[none]")
 """What a tag says that is not known."""
 _NO_UNKNOWN = pd.DataFrame({"application": [], "image": [], "revision": [], "value": [], "unknown": []})
 
@@ -40,7 +40,7 @@ class ReadSide:
         return {
             number
             for entries, samples, number in self.machines.values()
-            if entries >= _TELLING and samples >= 5 * _TELLING
+            if entries >= _IDENTIFYING_FUNCTIONS and samples >= 5 * _IDENTIFYING_FUNCTIONS
         }
 
     def same(self, other: "ReadSide") -> bool:
@@ -146,7 +146,7 @@ class CostReader:
             If a side has samples of one machine alone.
         """
         keys = pd.concat(self._keys, ignore_index=True)
-        blank = [name for name in TAGS if keys[name].isin(_NONE).all()]
+        blank = [name for name in TAGS if keys[name].isin(_MISSING).all()]
         keys = keys.drop(columns=blank)
         group = pd.factorize(keys["machine"])[0].astype(np.int64)
         order = np.argsort(pd.factorize(keys["application"], sort=True)[0], kind="stable")

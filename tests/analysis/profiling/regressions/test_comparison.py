@@ -290,7 +290,7 @@ def test_what_the_fits_say_is_least_squares_written_out(monkeypatch, dense):
 
     So few functions are dense at a time that there is one, or all.
     """
-    monkeypatch.setattr(cell_module, "_DENSE", dense)
+    monkeypatch.setattr(cell_module, "_DENSE_NUMBERS", dense)
     rng = stream(16, "matrices")
     before, after = profile(rng, machines=8), profile(rng, machines=8, new=("a", "c"), compiler="clang-18")
     table = pd.concat([before.assign(later=False), after.assign(later=True)])
