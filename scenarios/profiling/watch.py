@@ -520,9 +520,14 @@ def _limits(watched: "WatchedSeries", event: str) -> Iterable[str]:
         yield "less than two days: hours of the day cannot be told from changes"
     if watched.series.weekly is None and clock.width_s <= DAY_S and clock.bins > clock.day:
         yield "less than eight days: days of the week cannot be told from changes"
+    series = watched.series
+    values = [series.strata[part].nunique() for part in ("platform", "datacentre")]
+    beyond = sum(count for count in values if count > 1) - len(series.parts_of)
+    if beyond > 0:
+        yield f"platforms and data centres that are too many to be watched by themselves: {beyond:,}"
     if watched.left_out:
-        series = f"{watched.left_out:,} of the functions with fewer samples on one platform or in one data centre"
-        yield f"{series} are not watched there by themselves"
+        fewer = f"{watched.left_out:,} of the functions with fewer samples on one platform or in one data centre"
+        yield f"{fewer} are not watched there by themselves"
     if not watched.paths_event:
         yield "no call paths: callers with all that they call are not watched"
     elif watched.paths_event != event:

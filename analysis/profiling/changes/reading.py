@@ -44,6 +44,8 @@ _LASTING_PAIRS = 200
 
 _TAGS = ("platform", "datacentre")
 """Tags of strata within whose values functions may be looked at."""
+_MOST_PARTS = 24
+"""Values of these, the first that were sampled, that have sums of their own: each takes 32 bytes a function."""
 
 
 @dataclass(slots=True)
@@ -303,7 +305,10 @@ class _Reading:
         """Number platforms and data centres of new strata."""
         fresh = list(self.strata)[len(self.tags_of) :]
         tags = [tuple(zip(_TAGS, places, strict=True)) if self.within else () for _, *places in fresh]
-        numbers = [[self.values.setdefault(tag, len(self.values)) for tag in own] for own in tags]
+        for tag in (tag for own in tags for tag in own):
+            if len(self.values) < _MOST_PARTS:
+                self.values.setdefault(tag, len(self.values))
+        numbers = [[self.values.get(tag, -1) for tag in own] for own in tags]
         shape = len(fresh), self.tags_of.shape[1]
         self.tags_of = np.concatenate([self.tags_of, np.array(numbers, dtype=np.int64).reshape(shape)])
         self.beside = np.append(self.beside, np.zeros(len(fresh), dtype=np.int64))
@@ -541,14 +546,15 @@ def _add_in_parts(function: Ints, tags: Ints, amounts: Floats, sums: Floats) -> 
     Parameters
     ----------
     function : (n,)
-    tags : (n, D) numbers of platform and data centre
+    tags : (n, D) numbers of platform and data centre; −1: none
     amounts : (4, n) `square`, `pairs`, `mean` and `concentration` of `Spread`
     sums : (4, parts, F) of them
     """
     for at in range(len(function)):
         for dimension in range(tags.shape[1]):
-            for which in range(len(amounts)):
-                sums[which, tags[at, dimension], function[at]] += amounts[which, at]
+            part = tags[at, dimension]
+            for which in range(len(amounts) if part >= 0 else 0):
+                sums[which, part, function[at]] += amounts[which, at]
 
 
 def _geometry(machines: Callable[[], Floats], clock: Clock, back: int = 0) -> Geometry:

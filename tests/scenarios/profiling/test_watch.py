@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from analysis.profiling.changes import parts, reading
 from analysis.profiling.changes.detection import HiddenGrowth, WatchCriteria
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
@@ -106,6 +107,16 @@ def test_growth_on_one_platform_is_told_where_it_is_and_once(grown_on_new):
     assert f"f{GROWN} growth on new" in text
     assert "also 80 pairs of a function and a platform or data centre, in" in text
     assert "growth in the whole fleet of a function of" in text
+
+
+def test_platforms_and_functions_that_are_too_many_are_left_out_and_told(grown_on_new, monkeypatch):
+    monkeypatch.setattr(reading, "_MOST_PARTS", 1)
+    monkeypatch.setattr(parts, "MOST_SERIES", 30)
+    answer = watch([grown_on_new], "cpu")
+    assert answer.within == 30
+    assert "platforms and data centres that are too many to be watched by themselves: 1" in answer.notes
+    fewer = "10 of the functions with fewer samples on one platform or in one data centre"
+    assert f"{fewer} are not watched there by themselves" in answer.notes
 
 
 def test_growth_on_all_platforms_is_growth_of_the_whole_fleet(tmp_path):
