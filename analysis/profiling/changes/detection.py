@@ -155,7 +155,10 @@ def clearest(series: CountSeries, bound: float, rows: Ints | None = None) -> Cle
     if series.weekly is None or not whole.changed.any():
         return whole
     changed = np.flatnonzero(whole.changed).tolist()
-    again = np.array([at for at in changed if of_the_week(series, whole, at, int(rows[at]))], dtype=np.int64)
+    tell = [series] if series.whole is None else [series, series.whole]
+    again = np.array(
+        [at for at in changed if any(of_the_week(own, whole, at, int(rows[at])) for own in tell)], dtype=np.int64
+    )
     return whole.replaced(again, _scanned(series, rows[again], bound, weekly=True)) if len(again) else whole
 
 

@@ -166,6 +166,8 @@ class CountSeries:
     """`ABOUT`, visit and samples of everything; None: series of subtrees, whose changes are not explained."""
     parts_of: tuple[FleetPart, ...] = ()
     """Platforms and data centres within which functions may be looked at; nothing of subtrees."""
+    whole: "CountSeries | None" = None
+    """Of a part, the series of the whole fleet, whose samples tell a season of the week better; None: these are."""
 
     @property
     def sizes(self) -> Floats:
@@ -282,6 +284,7 @@ class CountSeries:
             known={"strata": by_stratum},
             tagged=None,
             parts_of=(),
+            whole=self,
         )
 
     def by_application(self) -> csr_array:

@@ -23,7 +23,7 @@ from benchmarks.watch import series_of
 from models.randomness import stream
 from tests.helpers.drawn_profiles import write
 from tests.helpers.profile_tables import random_tables, write_folder
-from tests.helpers.watched_fleets import Design
+from tests.helpers.watched_fleets import Design, WatchedFleet
 
 DESIGN = Design(functions=8, days=20)
 PLACES = [("a", platform, centre) for platform in ("broadwell", "haswell", "skylake") for centre in ("east", "west")]
@@ -66,6 +66,17 @@ def test_growth_everywhere_is_told_of_the_whole_fleet():
     (told,) = both(drifting(drawn("everywhere", grown=1.5, where=np.ones(6, dtype=bool))))[2]
     assert isinstance(told, SeriesChange)
     assert (told.series, told.kind) == (0, "growth")
+
+
+def test_a_season_of_the_week_that_the_whole_fleet_tells_is_no_change_of_a_part():
+    """Six hours of a weekend stood out on a platform, whose samples did not show for certain that others do, too."""
+    fleet = WatchedFleet(6, "nothing", Design(functions=60, walk=0.003))
+    series = drifting(series_of(*fleet.cells(fleet.counts()), fleet.design))
+    (skylake,) = (own for own in scanned_parts(series, CRITERIA)[0] if own.part.value == "skylake")
+    some = series.only(skylake.part)
+    assert not next(iter(changes_in_parts(series, CRITERIA, [skylake], [], HALVES * 4_000)))[2]
+    alone = changes(replace(some, whole=None), CRITERIA, HALVES * 4_000, among=skylake.functions)
+    assert [change.series for change in alone] == [4]
 
 
 @pytest.mark.parametrize("world", range(4))
