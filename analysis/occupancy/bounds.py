@@ -83,16 +83,36 @@ class Bounds:
 
 
 class Periods(NamedTuple):
-    """The busy periods of a curve: pieces first[i], ..., last[i] − 1 of it have jobs present."""
+    """The busy periods of a curve: pieces first[i], ..., last[i] − 1 of it have jobs present.
+
+    It has no methods: compiled code keeps its class to the end of the process, and with methods all that they know.
+    """
 
     first: Ints
     last: Ints
     closed: bool
     """Whether the last one ends within the curve; all others do."""
 
-    def sums(self, piece: Floats | Ints) -> Floats:
-        """Return the sum over each busy period of what belongs to the pieces and is 0 on idle ones."""
-        return np.add.reduceat(piece, self.first) if len(self.first) else np.empty(0)
+
+def sums(periods: Periods, piece: Floats | Ints) -> Floats:
+    """Return the sum over each busy period of what belongs to the pieces and is 0 on idle ones.
+
+    Parameters
+    ----------
+    periods : P busy periods
+    piece : (N,) of each piece of the curve
+
+    Returns
+    -------
+    (P,) array
+        In the unit of `piece`.
+
+    Examples
+    --------
+    >>> sums(Periods(np.array([0, 3]), np.array([2, 4]), closed=True), np.array([1.0, 2.0, 0.0, 5.0]))
+    array([3., 5.])
+    """
+    return np.add.reduceat(piece, periods.first) if len(periods.first) else np.empty(0)
 
 
 class Pieces(NamedTuple):
@@ -314,7 +334,7 @@ def most_queueing(curve: Curve, periods: Periods, to: int, allowed: Floats, suff
         the curve, or has more than `MOST_STATES`; B3 goes on until `MOST_CHOICES` are used up.
     """
     pieces = Pieces(np.diff(curve.time_s), curve.jobs, curve.arrivals, np.ascontiguousarray(allowed, dtype=np.float64))
-    states = 1.0 * (periods.sums(curve.jobs) + periods.last - periods.first)
+    states = 1.0 * (sums(periods, curve.jobs) + periods.last - periods.first)
     small = np.cumsum(states) <= MOST_CHOICES if suffixes else states <= MOST_STATES
     small[len(small) - 1 :] &= periods.closed
     most = np.full(len(small), np.inf)
@@ -380,7 +400,7 @@ def most_backlog(curve: Curve, servers: int, to: int) -> float:
         return 0.0
     piece = np.diff(curve.time_s)
     piece *= np.minimum(curve.jobs, servers)
-    work_s = periods.sums(piece)
+    work_s = sums(periods, piece)
     start_s, done_s = curve.time_s[periods.first], np.cumsum(work_s)
     end_s = done_s + np.maximum.accumulate(start_s - done_s + work_s)
     opens = np.flatnonzero(np.concatenate(([True], start_s[1:] > end_s[:-1])))
@@ -399,7 +419,7 @@ def _check(holds: bool, fault: str) -> None:
 def _above(curve: Curve, periods: Periods, level: int) -> Floats:
     above, piece = curve.jobs - level, np.diff(curve.time_s)
     piece *= np.maximum(above, 0, out=above)
-    return periods.sums(piece)
+    return sums(periods, piece)
 
 
 def _most(
@@ -409,7 +429,7 @@ def _most(
     q0, allowed = _above(curve, periods, to), np.minimum(curve.jobs, servers) / speed
     piece = np.diff(curve.time_s)
     piece *= allowed
-    q1 = np.minimum(busiest(curve, periods, to, periods.sums(piece) / to), q0)
+    q1 = np.minimum(busiest(curve, periods, to, sums(periods, piece) / to), q0)
     q1[len(q1) - (not periods.closed) :] = q0[len(q0) - (not periods.closed) :]
     exact = most_queueing(curve, periods, to, allowed)
     q2 = np.minimum(exact, q1)

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from analysis.occupancy.bounds import busiest, busy_periods, most_queueing
+from analysis.occupancy.bounds import busiest, busy_periods, most_queueing, sums
 from analysis.occupancy.curve import curve
 from models.queues.serve import serve
 
@@ -52,8 +52,8 @@ def excesses(policy, load, servers, to, speed=1.0):
     queueing = np.bincount(of, waiting, len(periods.first))
     allowed = np.minimum(seen.jobs, servers) / speed
     bounds = (
-        periods.sums(width * np.maximum(seen.jobs - to, 0)),
-        busiest(seen, periods, to, periods.sums(width * allowed) / to),
+        sums(periods, width * np.maximum(seen.jobs - to, 0)),
+        busiest(seen, periods, to, sums(periods, width * allowed) / to),
         most_queueing(seen, periods, to, allowed),
         most_queueing(seen, periods, to, allowed, suffixes=True),
     )

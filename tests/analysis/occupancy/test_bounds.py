@@ -1,12 +1,16 @@
 """Bounds on queueing with other servers, and the busy periods that they are summed over."""
 
+import gc
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numba.core import types
 
 from analysis.occupancy import bounds as bounds_module
-from analysis.occupancy.bounds import busiest, busy_periods, capacity, expansion, faster, reduction
+from analysis.occupancy.bounds import Periods, busiest, busy_periods, capacity, expansion, faster, reduction, sums
 from analysis.occupancy.catalogue import divides_queueing
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import area, law
@@ -277,8 +281,8 @@ def test_busy_periods_are_the_stretches_with_somebody_there(stays):
 def test_sums_over_busy_periods_leave_nothing_out(stays):
     arrival, departure = log(stays)
     seen = curve(arrival, departure)
-    sums = busy_periods(seen).sums(np.diff(seen.time_s) * seen.jobs)
-    assert sums.sum() == pytest.approx(np.sum(departure - arrival))
+    jobs_s = sums(busy_periods(seen), np.diff(seen.time_s) * seen.jobs)
+    assert jobs_s.sum() == pytest.approx(np.sum(departure - arrival))
 
 
 @given(BUDGET_STAYS, st.integers(1, 3), st.floats(0.0, 12.0))
@@ -300,4 +304,18 @@ def test_a_last_busy_period_with_jobs_left_is_open():
 def test_an_idle_curve_has_no_busy_period():
     periods = busy_periods(curve([], [], 0.0, 5.0))
     assert len(periods.first) == 0
-    assert periods.sums(np.zeros(1)).size == 0
+    assert sums(periods, np.zeros(1)).size == 0
+
+
+def test_named_tuples_that_compiled_code_takes_have_no_methods():
+    """Their classes live to the end of the process, and with methods all that these know: DuckDB told of leaks."""
+    busiest(curve([0.0], [2.0]), busy_periods(curve([0.0], [2.0])), 1, np.ones(1))
+    taken = {kind.instance_class for kind in gc.get_objects() if isinstance(kind, types.BaseNamedTuple)}
+    assert Periods in taken
+    own = {
+        f"{kind.__module__}.{kind.__name__}.{name}"
+        for kind in taken
+        for name, value in vars(kind).items()
+        if inspect.isfunction(value) and value.__code__.co_filename == inspect.getfile(kind)
+    }
+    assert own == set()

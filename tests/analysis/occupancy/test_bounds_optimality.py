@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from analysis.occupancy import bounds as bounds_module
-from analysis.occupancy.bounds import busiest, busy_periods, least_queueing, most_backlog, most_queueing
+from analysis.occupancy.bounds import busiest, busy_periods, least_queueing, most_backlog, most_queueing, sums
 from analysis.occupancy.curve import curve
 from analysis.occupancy.law import law
 from tests.helpers.capacity_worlds import APART_S, MONOTONIC, PER_JOB, excesses, served, workloads
@@ -79,8 +79,8 @@ def test_no_course_that_keeps_the_rules_exceeds_b2(seed):
     best = 0.0
     for course in product(*(range(n + 1) for n in seen.jobs)):
         rises = np.diff(course) <= seen.arrivals[1:-1]
-        busy = periods.sums(width * np.minimum(course, 2))
-        if rises.all() and np.all(busy <= periods.sums(width * allowed)):
+        busy = sums(periods, width * np.minimum(course, 2))
+        if rises.all() and np.all(busy <= sums(periods, width * allowed)):
             best = max(best, np.sum(width * np.maximum(np.array(course) - 2, 0)))
     assert 0.0 < best <= most + 1e-9
 
@@ -148,7 +148,7 @@ def test_b2_of_a_long_busy_period_is_below_b1():
     arrival, demand = np.cumsum(rng.exponential(1.8, 3000)), rng.uniform(1.0, 2.0, 3000)
     seen = curve(arrival, served("ps", (arrival, demand, None), 1))
     periods, allowed = busy_periods(seen), np.minimum(seen.jobs, 1.0)
-    b1 = busiest(seen, periods, 2, periods.sums(np.diff(seen.time_s) * allowed) / 2)
+    b1 = busiest(seen, periods, 2, sums(periods, np.diff(seen.time_s) * allowed) / 2)
     assert most_queueing(seen, periods, 2, allowed).sum() < 0.95 * b1.sum()
 
 
