@@ -153,7 +153,7 @@ COMMANDS = (
 """Words after `wsc profile`, @ for the folder."""
 PAGES = (
     *("/", "/query", "/diff", "/flame", "/flamediff", "/callgraph", "/rollouts", "/stability"),
-    *("/query.csv?by=function", "/profile.speedscope.json"),
+    *("/query.csv?by=function", "/profile.speedscope.json", "/flame.json", "/flamediff.json"),
 )
 
 

@@ -1,7 +1,7 @@
 """Samples counted in one pass by keys that may be many: put away in parts, of which one at a time is in memory."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import LOCATION_DIMENSIONS, Query, of_process
-from analysis.profiling.row_groups import Numbering, SampleBatch, SampleFile, batches
+from analysis.profiling.row_groups import Numbering, PlaceColumn, SampleBatch, SampleFile, batches
 from analysis.profiling.shelf import Shelf, ShelfPlace, give_back_memory
 from analysis.profiling.storage import TAKEN, ProfileError
 from analysis.profiling.sums import frame, key_locations, name_processes, quoted, unrated
@@ -68,7 +68,7 @@ class CountedSamples:
     """(K,) the query's dimensions of processes, `samples`, `value`, and `scale`: events that a count of one stands for;
     in order of dimensions and scale."""
     places: pd.DataFrame
-    """(L,) the query's dimensions of locations, in order."""
+    """(L,) the query's dimensions of locations, in order; or `stack`."""
     present: Bools
     """(L,) whether a place has events."""
     parts: int
@@ -90,6 +90,14 @@ class CountedSamples:
         key, place, *sums = (self._column(at, part) for at in range(len(self.put[0].columns)))
         value = sums[0] * self.keys["scale"].to_numpy(np.float64)[key]
         return CountedEntries(key, place, sums[-1].astype(np.float64), value)
+
+    def counts(self, part: int) -> tuple[AnyInts, AnyInts, Amounts]:
+        """Return key, place and count of the entries of a part as `raw` does; each count stands for its key's scale."""
+        if not self.put:
+            nothing = np.zeros(0, dtype=np.int32)
+            return nothing, nothing, nothing
+        key, place, count = (self._column(at, part) for at in range(3))
+        return key, place, count
 
     def entries(self, part: int) -> CountedEntries:
         """Return the entries of a part."""
@@ -122,6 +130,8 @@ def count_samples(
     counts: Counts,
     part_of: Callable[[pd.DataFrame], Ints],
     files: Sequence[SampleFile],
+    *,
+    stacks: bool = False,
 ) -> CountedSamples:
     """Return the samples of a query, summed by its dimensions.
 
@@ -133,31 +143,29 @@ def count_samples(
     part_of : returns of each process (of a table of the query's dimensions of processes) in which part its entries
         belong, 0, 1, 2, …
     files : of the samples
+    stacks : whether places are stacks and not locations; samples without one do not count, and the query has no
+        dimensions of locations
 
     Raises
     ------
     ProfileError
         If samples lack a rate, or sums are too large.
     """
-    by_location = [name for name in query.by if name in LOCATION_DIMENSIONS]
     by_process = [name for name in query.by if of_process(name)]
     name_processes(cursor, query, by_process)
-    key_locations(cursor, query, by_location)
     process, keys = _keys(cursor, by_process)
-    places = frame(cursor, f"SELECT * FROM location_keys ORDER BY {quoted(*by_location) or 'lkey'}")
-    rank = np.empty(len(places) + 1, dtype=np.int32)
-    rank[places.pop("lkey")] = np.arange(len(places))
-    location = frame(cursor, "SELECT location, lkey FROM location_map")
-    numberings = (
-        Numbering.of(*process),
-        Numbering.of(location["location"].to_numpy(np.int64), rank[location["lkey"]]),
-    )
+    (places, location), within = _stacks(cursor) if stacks else _locations(cursor, query), None
+    if stacks and any(name in LOCATION_DIMENSIONS for name, _ in query.where):
+        within = Numbering.of(*_locations(cursor, replace(query, by=()))[1])
+    numberings = Numbering.of(*process), Numbering.of(*location)
     del process, location
     amounts = ["count", TAKEN][: 1 + counts.taken]
     kind = np.int64 if not counts.taken and counts.rows * counts.most <= _WORD else np.float64
     part, totals, shelf = part_of(keys).astype(np.int32), np.zeros((len(amounts), len(keys))), Shelf()
     parts = int(part.max(initial=-1)) + 1
-    rows, present = batches(files, query.event, *numberings, amounts), np.zeros(len(places), dtype=np.bool_)
+    places_of = PlaceColumn("stack" if stacks else "location", within)
+    rows = batches(files, query.event, *numberings, amounts, place=places_of)
+    present = np.zeros(len(places), dtype=np.bool_)
     put = tuple(_put_away(shelf, part, parts, _reduced(rows, numberings, (totals, present), kind)))
     without = totals[-1, ~keys["rated"].to_numpy(np.bool_)].sum()
     if without:
@@ -186,6 +194,23 @@ def _keys(cursor: duckdb.DuckDBPyConnection, by: Sequence[str]) -> tuple[tuple[I
     if len(rows):
         new[1:] = np.any([(rows[name] != rows[name].shift()).to_numpy(np.bool_)[1:] for name in rows], axis=0)
     return (process, np.cumsum(new, dtype=np.int32) - 1), rows[new].reset_index(drop=True)
+
+
+def _locations(cursor: duckdb.DuckDBPyConnection, query: Query) -> tuple[pd.DataFrame, tuple[Ints, AnyInts]]:
+    """Return the query's dimensions of locations, in order, and the numbers of its locations and their places there."""
+    by_location = [name for name in query.by if name in LOCATION_DIMENSIONS]
+    key_locations(cursor, query, by_location)
+    places = frame(cursor, f"SELECT * FROM location_keys ORDER BY {quoted(*by_location) or 'lkey'}")
+    rank = np.empty(len(places) + 1, dtype=np.int32)
+    rank[places.pop("lkey")] = np.arange(len(places))
+    location = frame(cursor, "SELECT location, lkey FROM location_map")
+    return places, (location["location"].to_numpy(np.int64), rank[location["lkey"]])
+
+
+def _stacks(cursor: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, tuple[Ints, AnyInts]]:
+    """Return the numbers of all stacks, in order, and once more with their places there."""
+    stacks = np.unique(frame(cursor, "SELECT stack::BIGINT AS stack FROM stacks WHERE depth = 0")["stack"].to_numpy())
+    return pd.DataFrame({"stack": stacks}), (stacks, np.arange(len(stacks), dtype=np.int32))
 
 
 def clusters_apart(counted: CountedSamples, apart: str, cluster: str) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -1,6 +1,7 @@
 """Shares of so many keys and clusters that their pairs are not held at once: what their intervals rest on."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,15 +12,19 @@ from analysis.profiling.intervals import ShareMoments
 from analysis.profiling.query import Query, QueryError, of_process
 from analysis.profiling.regressions.coded import distinct
 from analysis.profiling.row_groups import Numbering
+from analysis.profiling.shelf import give_back_memory
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
 
 if TYPE_CHECKING:
-    from analysis.profiling.counted import CountedSamples
+    from analysis.profiling.counted import Amounts, CountedSamples
     from analysis.profiling.database import Database
 
 _PER_PART = 500_000
 """Rows of samples that a part is of, about."""
+_PAIRS_AT_ONCE = 50_000
+_WIDE = 2.0**62
+"""Events that are summed as integers of 64 bits."""
 _DENSE = 1_000_000
 """Pairs of a group and a place up to which each has a number, sampled or not."""
 
@@ -53,22 +58,52 @@ def counted_moments(database: "Database", query: Query, cluster: str = "visit") 
         key = numbers.index(entries.key, entries.place)
         value += np.bincount(key, entries.value, numbers.count)
         samples += np.bincount(key, entries.samples, numbers.count)
-    share, leverage = value / total, size / total
-    weight = 1.0 / np.maximum(1.0 - leverage, 1e-9)
-    # Within the clusters that have samples of a key: squares and fourth powers of residuals, and of leverages.
+    share, clusters = value / total, _clusters(size)
     sums = np.zeros((4, numbers.count))
     for part in range(counted.parts):
         entries = counted.entries(part).positive()
         key = numbers.index(entries.key, entries.place)
-        _add_moments((key, code[entries.key], entries.value / total), share, (leverage, weight), sums)
-    elsewhere = [
-        np.maximum(((leverage**2 * weight) ** power).sum() - own, 0.0)
-        for power, own in zip((1, 2), sums[2:], strict=True)
-    ]
+        _add_moments((key, code[entries.key], entries.value / total), share, clusters, sums)
+    second, fourth = _moments(sums, share, clusters)
     order = np.argsort(-value, kind="stable")[: int((value > 0).sum())]
-    second, fourth = (own + share**power * rest for own, power, rest in zip(sums, (2, 4), elsewhere, strict=False))
     keys = numbers.names(order)[list(query.by)]
     return ShareMoments(keys, share[order], second[order], fourth[order], samples[order], int((size > 0).sum()))
+
+
+def _clusters(size: Floats) -> tuple[Floats, Floats]:
+    """Return (M,) the part of everything that each cluster has, and 1 / (1 − that)."""
+    leverage = size / max(float(size.sum()), 1.0)
+    return leverage, 1.0 / np.maximum(1.0 - leverage, 1e-9)
+
+
+def _moments(sums: Floats, share: Floats, clusters: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return (K,) second and fourth moments of shares; `sums` are as of `_add`, `clusters` of `_clusters`."""
+    leverage, weight = clusters
+    usual = leverage**2 * weight
+    elsewhere = (np.maximum((usual**power).sum() - own, 0.0) for power, own in zip((1, 2), sums[2:], strict=True))
+    second, fourth = (own + share**power * rest for own, power, rest in zip(sums, (2, 4), elsewhere, strict=False))
+    return second, fourth
+
+
+@njit(cache=False)
+def _add(sums: Floats, key: int, share: float, value: float, cluster: tuple[float, float]) -> None:
+    """Add a key's value in a cluster.
+
+    Parameters
+    ----------
+    sums : (4, K) squares of residuals, their fourth powers, and both of what they would be if the cluster had nothing
+    key : its number
+    share : of the key
+    value : as a part of everything
+    cluster : part of everything that it has, and 1 / (1 − that)
+    """
+    leverage, weight = cluster
+    residual = value - share * leverage
+    square, usual = weight * residual * residual, weight * leverage * leverage
+    sums[0, key] += square
+    sums[1, key] += square * square
+    sums[2, key] += usual
+    sums[3, key] += usual * usual
 
 
 @njit(nogil=True, borrows=True)
@@ -81,19 +116,231 @@ def _add_moments(
     ----------
     entries : (n,) key, cluster, and value as a part of everything; each pair once
     share : (K,)
-    clusters : (M,) part of everything that each has, and 1 / (1 − that)
-    sums : squares of residuals, their fourth powers, and both of what they are where a cluster has nothing of a key
+    clusters : of `_clusters`
+    sums : as of `_add`
     """
     keys, cluster_of, values = entries
     leverage, weight = clusters
     for at in range(len(keys)):
         key, own = keys[at], cluster_of[at]
-        residual = values[at] - share[key] * leverage[own]
-        square, usual = weight[own] * residual * residual, weight[own] * leverage[own] * leverage[own]
-        sums[0, key] += square
-        sums[1, key] += square * square
-        sums[2, key] += usual
-        sums[3, key] += usual * usual
+        _add(sums, key, share[key], values[at], (leverage[own], weight[own]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedStacks:
+    """Samples by visit, root frame and stack, to be summed by what stacks have in common."""
+
+    counted: "CountedSamples"
+    visit: AnyInts
+    """(K,) number of the visit of each of its keys."""
+    root: AnyInts
+    """(K,) root frame of each key."""
+    pairs: "_Pairs"
+    """Stacks and root frames that there are."""
+    size: Floats
+    """(M,) events of visits."""
+
+    @classmethod
+    def of(cls, database: "Database", query: Query, roots: Sequence[str]) -> "CountedStacks":
+        """Count the samples of a query.
+
+        Parameters
+        ----------
+        database : asked
+        query : of one dimension of processes, or none
+        roots : values of the dimension that have a root frame each; all others have one together
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `Database.stacks` does.
+        """
+        parts, by_process = max(1, database.rows // _PER_PART), tuple(filter(of_process, query.by))
+        counted = database.counted(
+            replace(query, by=("visit", *by_process)),
+            lambda keys: pd.factorize(keys["visit"])[0].astype(np.int64) % parts,
+            stacks=True,
+        )
+        visit = pd.factorize(counted.keys["visit"])[0].astype(np.int64)
+        root = np.zeros(len(visit), dtype=np.int32)
+        for name in by_process:
+            place = {value: number for number, value in enumerate(roots)}
+            values, codes = np.unique(counted.keys[name].astype(str).to_numpy(object), return_inverse=True)
+            root = np.array([place.get(value, len(roots)) for value in values], dtype=np.int32)[codes]
+        size = np.bincount(visit, counted.keys["value"]).astype(np.float64)
+        pairs = _Pairs.of(counted, root)
+        counted = replace(counted, keys=counted.keys[["scale"]])
+        give_back_memory()
+        return cls(counted, visit.astype(np.int32), root, pairs, size)
+
+    def sums(self) -> "tuple[Ints, AnyInts, Amounts]":
+        """Return stacks and root frames of all pairs that have events, in their order, and these.
+
+        Events are integers of 64 bits, or Python's where they need more.
+        """
+        some = np.flatnonzero(self.pairs.value > 0)
+        stack, root = self.counted.places["stack"].to_numpy(np.int64)[self.pairs.place[some]], self.pairs.root[some]
+        order = np.lexsort((root, stack))
+        return stack[order], root[order], self.pairs.value[some][order]
+
+    def moments(
+        self, on: tuple[Ints, AnyInts], items: tuple[Ints, AnyInts], value: Floats, names: Sequence[object]
+    ) -> ShareMoments:
+        """Return what the intervals of the shares of items rest on.
+
+        Parameters
+        ----------
+        on : (P,) stacks and root frames, each pair once, in their order
+        items : (P + 1,) where the items of each pair begin, and their numbers, each once of a pair
+        value : (P,) events
+        names : (K,) of the items, as `item` of the keys
+        """
+        from analysis.profiling.counted import ordered
+
+        total, clusters = max(float(self.size.sum()), 1.0), _clusters(self.size)
+        share = np.zeros(len(names))
+        for begin in range(0, len(value), _PAIRS_AT_ONCE):
+            first = items[0][begin : begin + _PAIRS_AT_ONCE + 1]
+            weight = np.repeat(value[begin : begin + _PAIRS_AT_ONCE] / total, np.diff(first))
+            share += np.bincount(items[1][first[0] : first[-1]], weight, len(names))
+        first, last = self._ranges(on, items[0])
+        give_back_memory()
+        sums, inside, touched = np.zeros((4, len(names))), np.zeros(len(names)), np.zeros(len(names), dtype=np.int64)
+        scale = self.counted.keys["scale"].to_numpy(np.float64) / total
+        for part in range(self.counted.parts):
+            key, on_place, count = self.counted.counts(part)
+            order = ordered(self.visit[key], np.arange(len(key), dtype=np.int32))
+            key = key[order]
+            pair = self.pairs.find(on_place[order], self.root[key])
+            rows = self.visit[key], pair, count[order] * scale[key]
+            _add_items(rows, (first, last, items[1]), (share, *clusters), (inside, touched, sums))
+        second, fourth = _moments(sums, share, clusters)
+        counts, visits = np.full(len(names), np.nan), int((self.size > 0).sum())
+        return ShareMoments(pd.DataFrame({"item": list(names)}), share, second, fourth, counts, visits)
+
+    def _ranges(self, on: tuple[Ints, AnyInts], begin: Ints) -> tuple[Ints, Ints]:
+        """Return where the items of each of our pairs begin and end; `on` and `begin` are as of `moments`."""
+        width = int(max(on[1].max(initial=0), self.root.max(initial=0))) + 1
+        known = on[0] * width + on[1]
+        own = self.counted.places["stack"].to_numpy(np.int64)[self.pairs.place] * width + self.pairs.root
+        at = np.minimum(np.searchsorted(known, own), len(known) - 1)
+        some = known[at] == own
+        return np.where(some, begin[at], 0), np.where(some, begin[at + 1], 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Pairs of a place and a root frame; most places have one root."""
+
+    last: AnyInts
+    """(L,) number of the last pair of each place, −1: it has none."""
+    before: AnyInts
+    """(Q,) number of the pair of the same place before it."""
+    place: AnyInts
+    """(Q,)"""
+    root: AnyInts
+    """(Q,)"""
+    value: "Amounts"
+    """(Q,) events."""
+
+    @classmethod
+    def of(cls, counted: "CountedSamples", root: AnyInts) -> "_Pairs":
+        """Return the pairs of samples; `root` is of each of their keys."""
+        kind = object if float(counted.keys["value"].sum()) >= _WIDE else np.int64
+        scale = counted.keys["scale"].to_numpy(np.float64).astype(np.int64).astype(kind)
+        last, count = np.full(len(counted.places), -1, dtype=np.int32), 0
+        before, place, of_pair = np.empty((3, max(len(last), 1)), dtype=np.int32)
+        value = np.zeros(len(before), dtype=kind)
+        for part in range(counted.parts):
+            key, on, amount = counted.counts(part)
+            rows, pair, begin = (on, root[key]), np.empty(len(key), dtype=np.int32), 0
+            while begin < len(key):
+                begin, count = _find_pairs(rows, pair, last, (before, place, of_pair), (begin, count))
+                if begin < len(key):
+                    more = np.empty((3, len(before)), dtype=np.int32)
+                    before, place, of_pair = np.concatenate([(before, place, of_pair), more], axis=1)
+                    value = np.concatenate([value, np.zeros(len(value), dtype=kind)])
+            np.add.at(value, pair, amount.astype(kind) * scale[key])
+        return cls(last, before[:count], place[:count], of_pair[:count], value[:count])
+
+    def find(self, place: AnyInts, root: AnyInts) -> AnyInts:
+        """Return the numbers of pairs that there are."""
+        pair = np.empty(len(place), dtype=np.int32)
+        known = self.before, self.place, self.root
+        _find_pairs((place, root), pair, self.last, known, (0, len(self.before)))
+        return pair
+
+
+@njit(nogil=True, borrows=True)
+def _find_pairs(
+    rows: tuple[AnyInts, AnyInts],
+    pair: AnyInts,
+    last: AnyInts,
+    known: tuple[AnyInts, AnyInts, AnyInts],
+    state: tuple[int, int],
+) -> tuple[int, int]:
+    """Write the numbers of rows' pairs, new ones where there are none; return where there was no room, and the pairs.
+
+    Parameters
+    ----------
+    rows : (n,) places and roots
+    pair : (n,)
+    last, known : as of `_Pairs`, with room for more
+    state : first row, and pairs so far
+    """
+    place, root = rows
+    before, place_of, root_of = known
+    row, count = state
+    while row < len(place):
+        at = last[place[row]]
+        while at >= 0 and root_of[at] != root[row]:
+            at = before[at]
+        if at < 0:
+            if count == len(before):
+                break
+            at = count
+            before[at], place_of[at], root_of[at] = last[place[row]], place[row], root[row]
+            last[place[row]] = at
+            count += 1
+        pair[row] = at
+        row += 1
+    return row, count
+
+
+@njit(nogil=True, borrows=True)
+def _add_items(
+    entries: tuple[AnyInts, AnyInts, Floats],
+    items: tuple[Ints, Ints, AnyInts],
+    shares: tuple[Floats, Floats, Floats],
+    into: tuple[Floats, Ints, Floats],
+) -> None:
+    """Add the entries of some visits, visit after visit, up by what their stacks have.
+
+    Parameters
+    ----------
+    entries : (n,) visit, pair, and value as a part of everything
+    items : where the items of each pair begin and end; items
+    shares : (K,) of items; clusters as of `_clusters`
+    into : (K,) zeros, as which they are left, and numbers: a visit's values of items, and which these are; as of `_add`
+    """
+    visits, pairs, value = entries
+    first, last, item = items
+    share, leverage, weight = shares
+    inside, touched, sums = into
+    count = 0
+    for at in range(len(pairs)):
+        pair, visit = pairs[at], visits[at]
+        for place in range(first[pair], last[pair] if value[at] > 0.0 else first[pair]):
+            own = item[place]
+            if inside[own] == 0.0:
+                touched[count] = own
+                count += 1
+            inside[own] += value[at]
+        if at + 1 == len(pairs) or visits[at + 1] != visit:
+            for own in touched[:count]:
+                _add(sums, own, share[own], inside[own], (leverage[visit], weight[visit]))
+                inside[own] = 0.0
+            count = 0
 
 
 class _KeyNumbers:

@@ -14,7 +14,7 @@ from analysis.profiling import paths, views
 from analysis.profiling.cache import AnswerCache
 from analysis.profiling.cancellation import interruptible
 from analysis.profiling.fleet_samples import VISITS, undrawn
-from analysis.profiling.frames import BrokenStacksError
+from analysis.profiling.frames import AnyInts, BrokenStacksError
 from analysis.profiling.query import (
     LABEL,
     LOCATION_DIMENSIONS,
@@ -298,13 +298,15 @@ class Database:
         wide = replace(query, by=(apart, *query.by, own))
         yield from clusters_apart(self.counted(wide, lambda keys: pd.factorize(keys[apart], sort=True)[0]), apart, own)
 
-    def counted(self, query: Query, part_of: Callable[[pd.DataFrame], Ints]) -> "CountedSamples":
+    def counted(
+        self, query: Query, part_of: Callable[[pd.DataFrame], Ints], *, stacks: bool = False
+    ) -> "CountedSamples":
         """Sum the samples of a query by its dimensions, however many rows that are; the sums are not kept.
 
         Parameters
         ----------
         query : what is asked
-        part_of : as of `analysis.profiling.counted.count_samples`
+        part_of, stacks : as of `analysis.profiling.counted.count_samples`
 
         Raises
         ------
@@ -313,8 +315,11 @@ class Database:
         """
         from analysis.profiling.counted import count_samples
 
+        def count(cursor: duckdb.DuckDBPyConnection) -> "CountedSamples":
+            return count_samples(cursor, query, self._counts, part_of, self._files(), stacks=stacks)
+
         self._check(query)
-        return self._answered(None, lambda cursor: count_samples(cursor, query, self._counts, part_of, self._files()))
+        return self._answered(None, self._with_stacks(count) if stacks else count)
 
     def undrawn(self, query: Query) -> str:
         """Return why a query's samples are not a random sample of machines; nothing if they are one."""
@@ -476,6 +481,21 @@ class Database:
             None,
         )
 
+    def frames_on(self, stacks: Ints, room: int = 0) -> tuple[list[str], Ints, AnyInts]:
+        """Return names of all functions, where those of each stack begin, and which, from the outermost on.
+
+        Parameters
+        ----------
+        stacks : (P,) numbers, rising
+        room : for so many frames before those of each stack, −1
+
+        Raises
+        ------
+        ProfileError
+            If call paths refer to nothing.
+        """
+        return self._answered(None, self._with_stacks(lambda cursor: paths.frames_on(cursor, stacks, room)))
+
     def through(self, query: Query, term: str) -> tuple[int, int]:
         """Sum the samples whose call path has a function of which the name contains a text, each once.
 
@@ -532,6 +552,15 @@ class Database:
         rows = 'SELECT DISTINCT image FROM locations WHERE "function" = ? ORDER BY image'
         return tuple(self._answered(("images_of", function), lambda cursor: column(cursor, rows, function)))
 
+    def places(self) -> pd.DataFrame:
+        """Return where each function is: function, images (how many have it), and image, file and line of the first."""
+        first = ", ".join(
+            f"arg_min({name}, location) AS {told}"
+            for name, told in (("image", "image"), ("file", "file"), ("function_line", "line"))
+        )
+        rows = f'SELECT "function", count(DISTINCT image) AS images, {first} FROM locations GROUP BY 1 ORDER BY 1'
+        return self._answered(("places",), lambda cursor: frame(cursor, rows))
+
     def named(self, query: Query, images: Sequence[str]) -> pd.DataFrame:
         """Sum the samples that have call paths by whether a frame of these images on the path has a name.
 
@@ -585,7 +614,7 @@ class Database:
         from analysis.profiling.row_groups import SampleFile
 
         shifts = zip(self._folders, self._shifts, strict=True)
-        return [SampleFile(folder.file("samples"), by["process"], by["location"]) for folder, by in shifts]
+        return [SampleFile(folder.file("samples"), by["process"], by["location"], by["stack"]) for folder, by in shifts]
 
     def _open(self) -> None:
         self._folders = find(self.paths)
@@ -689,16 +718,24 @@ class Database:
         self._check(query)
 
         def answer(cursor: duckdb.DuckDBPyConnection) -> _T:
+            return ask(cursor, sum_samples(cursor, query, self._counts, "stack"))
+
+        return self._answered((kind, query, top), self._with_stacks(answer))
+
+    def _with_stacks(self, ask: Callable[[duckdb.DuckDBPyConnection], _T]) -> Callable[[duckdb.DuckDBPyConnection], _T]:
+        """Return a question to call paths, which are checked before, and whole where they are found to be broken."""
+
+        def answer(cursor: duckdb.DuckDBPyConnection) -> _T:
             if not self._stacks_checked:
                 views.check_stacks(cursor, self._folders, frames=False)
                 self._stacks_checked = True
             try:
-                return ask(cursor, sum_samples(cursor, query, self._counts, "stack"))
+                return ask(cursor)
             except BrokenStacksError:
                 views.check_stacks(cursor, self._folders)
                 raise
 
-        return self._answered((kind, query, top), answer)
+        return answer
 
 
 def _source(name: str) -> str:

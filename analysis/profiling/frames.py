@@ -13,7 +13,7 @@ from analysis.profiling.shelf import give_back_memory
 from analysis.profiling.views import row
 from models.arrays import Bools, Ints
 
-_FRAMES_AT_ONCE = 750_000
+_FRAMES_AT_ONCE = 250_000
 """Frames that are summed at once, to bound the memory."""
 _PATHS_AT_ONCE = 2_000_000
 """Frames of which equal paths are found at once."""

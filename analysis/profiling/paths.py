@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.profiling import frames
+from analysis.profiling.frames import AnyInts
 from analysis.profiling.shelf import give_back_memory
 from analysis.profiling.sums import Sums, column, quoted, shares, summed
 from analysis.profiling.symbolise import UNKNOWN
@@ -254,6 +255,33 @@ def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int, *, greatest:
         {number: tuple(map(names.__getitem__, codes)) for number, codes in _rows(listed)}, dtype=object
     )
     return rows.assign(path=rows["number"].map(paths_of)).drop(columns="samples")
+
+
+def frames_on(cursor: duckdb.DuckDBPyConnection, stacks: Ints, room: int) -> tuple[list[str], Ints, AnyInts]:
+    """Return names of all functions, where those of each stack begin, and which they are, from the outermost on.
+
+    Parameters
+    ----------
+    cursor : of the profile
+    stacks : (P,) numbers, rising
+    room : for so many frames before those of each stack, −1
+    """
+    names = _code_functions(cursor)
+    (most,) = row(cursor, "SELECT count(*) FROM stacks")
+    first, codes = np.zeros(len(stacks) + 1, dtype=np.int64), np.full(most + room * len(stacks), -1, dtype=np.int32)
+    begin = 0
+    for part in frames.read(cursor) if len(stacks) else ():
+        at = np.minimum(np.searchsorted(stacks, part.stack), len(stacks) - 1)
+        wanted = stacks[at] == part.stack
+        length = part.length[wanted]
+        first[at[wanted] + 1] = length + room
+        before = np.cumsum(length) - length
+        outermost = np.repeat(part.start[1:][wanted] - 1 + before, length)
+        place = np.repeat(begin + room * np.arange(1, len(length) + 1), length)
+        many = np.arange(int(length.sum()))
+        codes[place + many] = part.code[outermost - many]
+        begin += len(many) + room * len(length)
+    return names, np.cumsum(first), codes[:begin]
 
 
 def through(cursor: duckdb.DuckDBPyConnection, sums: Sums, term: str) -> tuple[int, int]:

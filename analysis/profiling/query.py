@@ -71,10 +71,6 @@ class QueryError(WscError):
     """A query cannot be answered as it is asked; `str()` says why, with the nearest names that would do."""
 
 
-class TooManyRowsError(QueryError):
-    """A query needs more rows at once than memory has room for."""
-
-
 class UnknownValueError(QueryError):
     """A restriction is by values that a dimension does not have."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ class SampleFile:
     file: Path
     process: int = 0
     location: int = 0
+    stack: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class SampleBatch:
     process: _Places
     """Index of `Numbering.places` of the processes; outside of it, it is of none."""
     location: _Places
-    """The same of the locations."""
+    """The same of the locations, or of the stacks."""
     amounts: list[Ints]
     """Of each column asked for."""
 
@@ -98,8 +99,49 @@ class Numbering:
         return np.where(known, at, len(self.ids)).astype(np.int32)
 
 
+@dataclass(frozen=True, slots=True)
+class PlaceColumn:
+    """In which column of samples their places are told."""
+
+    name: Literal["location", "stack"] = "location"
+    """Of stacks, which not all samples have, a negative number is none."""
+    within: Numbering | None = None
+    """Of the locations that are wanted, where places are stacks; none: all."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that are read."""
+        return [self.name] if self.within is None else [self.name, "location"]
+
+    def indices(self, places: Numbering, batch: pa.RecordBatch, source: SampleFile) -> _Places:
+        """Return (n,) indices of places, as `SampleBatch` has them.
+
+        Parameters
+        ----------
+        places : of all
+        batch : n samples
+        source : their file
+        """
+        numbers = _integers(batch.column(self.name))
+        index = places.index(numbers, getattr(source, self.name))
+        if self.name == "location":
+            return index
+        known = numbers >= 0
+        if self.within is not None:
+            at = self.within.index(_integers(batch.column("location")), source.location)
+            inside = (at >= 0) & (at < len(self.within.places))
+            known &= inside & (self.within.places[np.where(inside, at, 0)] >= 0)
+        return np.where(known, index, np.int32(-1))
+
+
 def batches(
-    files: Sequence[SampleFile], event: str, processes: Numbering, locations: Numbering, amounts: Sequence[str]
+    files: Sequence[SampleFile],
+    event: str,
+    processes: Numbering,
+    locations: Numbering,
+    amounts: Sequence[str],
+    *,
+    place: "PlaceColumn | None" = None,
 ) -> Iterator[SampleBatch]:
     """Yield the samples of an event.
 
@@ -109,7 +151,9 @@ def batches(
     event : whose samples
     processes, locations : of those that are wanted; row groups that have none of the processes are left out
     amounts : names of columns of integers; a file that lacks one has that of `count`
+    place : where the locations are told; without it, they are those sampled
     """
+    told = place or PlaceColumn()
     if not len(processes.ids):
         return
     for source in files:
@@ -117,7 +161,7 @@ def batches(
             names = ["count" if name not in opened.schema_arrow.names else name for name in amounts]
             span = int(processes.ids[0]) - source.process, int(processes.ids[-1]) - source.process
             for certain, groups in _groups(opened, event, span):
-                columns = dict.fromkeys(["process", "location", *names, *([] if certain else ["event"])])
+                columns = dict.fromkeys(["process", *told.columns, *names, *([] if certain else ["event"])])
                 rows = opened.iter_batches(_ROWS_AT_ONCE, groups, list(columns), use_threads=False)
                 for whole in rows:
                     check_current()
@@ -125,7 +169,7 @@ def batches(
                     if batch.num_rows:
                         yield SampleBatch(
                             processes.index(_integers(batch.column("process")), source.process),
-                            locations.index(_integers(batch.column("location")), source.location),
+                            told.indices(locations, batch, source),
                             [_integers(batch.column(name)).astype(np.int64, copy=False) for name in names],
                         )
 

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from analysis.profiling.query import TooManyRowsError
+from analysis.profiling.query import QueryError
 from analysis.profiling.storage import NEEDED, TAKEN, Folder, ProfileError, Range, origin_of
 from models.tables import TABLES
 
@@ -131,13 +131,13 @@ _SAMPLE_STACKS = _Check(
 
 @contextmanager
 def understood(what: str) -> Generator[None]:
-    """Turn what DuckDB cannot do into a ProfileError or TooManyRowsError of one line."""
+    """Turn what DuckDB cannot do into a ProfileError or QueryError of one line."""
     try:
         yield
     except duckdb.OutOfRangeException:
         raise ProfileError(f"{what}: counts are too large to be summed") from None
     except duckdb.OutOfMemoryException:
-        raise TooManyRowsError(f"{what}: too many rows at once; sum by fewer dimensions or restrict others") from None
+        raise QueryError(f"{what}: too many rows at once; sum by fewer dimensions or restrict others") from None
     except duckdb.Error as error:
         reason = str(error).partition("\n")[0]
         raise ProfileError(f"{what}: cannot be read: {reason}") from None

@@ -13,8 +13,8 @@ from analysis.profiling.query import Query
 from scenarios.views.numbers import event_name
 from scenarios.views.section import Figure
 from scenarios.web.charts import OTHER
-from scenarios.web.flames import MOST_PATHS, rooted_stacks, roots_of
-from scenarios.web.graph import Tree
+from scenarios.web.rooted import rooted_paths, roots_of
+from scenarios.web.tree import Tree
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
@@ -53,15 +53,15 @@ def _of_event(database: "Database", query: Query, again: str) -> tuple[Figure, .
     first = places.drop_duplicates("function")
     images = dict(zip(first["function"], first["image"], strict=True))
     roots = roots_of(database, query)
-    whole = Tree(rooted_stacks(database, query, roots))
+    paths = rooted_paths(database, [query], roots)
+    whole = Tree(paths.frames, paths.events[0])
     name = event_name(query.event)
     hues = _hues(whole, images)
     pictures = [_picture(whole, name, images, hues, again)]
     if len(roots) > 1:
         (((key, (value,)),), *_) = roots
-        alone = database.stacks(query.restricted(key, value), MOST_PATHS)
-        paths = zip(alone["path"], alone["value"], strict=True)
-        own = Tree((tuple(path), int(number)) for path, number in paths)
+        alone = rooted_paths(database, [query.restricted(key, value)])
+        own = Tree(alone.frames, alone.events[0])
         pictures.append(_picture(own, f"{name} of {value}, which has the most,", images, hues, again))
     return tuple(pictures)
 
@@ -69,9 +69,9 @@ def _of_event(database: "Database", query: Query, again: str) -> tuple[Figure, .
 def _picture(tree: Tree, what: str, images: Mapping[str, str], hues: Mapping[str, int], again: str) -> Figure:
     """Return a tree as a picture; of frames too narrow to be drawn it is said how many there are."""
     scale = _WIDTH / max(tree.after[0], 1)
-    wide = [number for number in tree.largest(len(tree.names)) if tree.after[number] * scale >= _LEAST]
+    wide = [number for number in tree.largest().tolist() if tree.after[number] * scale >= _LEAST]
     shown = [number for number in wide if tree.depth[number] < _MOST_ROWS]
-    shown.sort(key=lambda number: (tree.depth[number], tree.names[number] == OTHER))
+    shown.sort(key=lambda number: (tree.depth[number], tree.name(number) == OTHER))
     left, ends = {0: 0.0}, {0: 0.0}
     for number in shown[1:]:
         caller = tree.caller[number]
@@ -95,7 +95,7 @@ def _picture(tree: Tree, what: str, images: Mapping[str, str], hues: Mapping[str
     )
     says = (
         f"Who calls whom: {what} as a flame graph, callers above callees, widths are shares, colours images. Of "
-        f"{len(tree.names):,} frames the {len(shown):,} with {_LEAST / _WIDTH:.2%} or more are drawn; `{again}` has "
+        f"{tree.frames:,} frames the {len(shown):,} with {_LEAST / _WIDTH:.2%} or more are drawn; `{again}` has "
         "all, with intervals"
     )
     return Figure(f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}", says, _WIDTH_REM)
@@ -104,7 +104,7 @@ def _picture(tree: Tree, what: str, images: Mapping[str, str], hues: Mapping[str
 def _frame(tree: Tree, number: int, left: float, scale: float, fill: str) -> str:
     """Return a frame as SVG; its text as far as there is room."""
     width, top = tree.after[number] * scale, tree.depth[number] * _ROW
-    text = _cut(tree.names[number], width - 5)
+    text = _cut(tree.name(number), width - 5)
     label = f'<text x="{left + 3:.1f}" y="{top + 13:g}">{escape(text)}</text>' if text else ""
     return f'<rect x="{left:.1f}" y="{top:g}" width="{width:.1f}" height="{_ROW:g}" fill="{fill}"/>{label}'
 
@@ -112,14 +112,14 @@ def _frame(tree: Tree, number: int, left: float, scale: float, fill: str) -> str
 def _hues(tree: Tree, images: Mapping[str, str]) -> dict[str, int]:
     """Return the colours of the images that have most in themselves."""
     own = Counter[str]()
-    for number, value in enumerate(tree.own):
+    for number, value in enumerate(tree.own.tolist()):
         own[_image(tree, number, images)] += value
     return {image: hue for (image, _), hue in zip(own.most_common(len(_HUES)), _HUES, strict=False)}
 
 
 def _image(tree: Tree, number: int, images: Mapping[str, str]) -> str:
     """Return the image of a frame's function; of an application's frame, the image that is called like it."""
-    return images.get(tree.names[number], tree.names[number])
+    return images.get(tree.name(number), tree.name(number))
 
 
 def _colour(hues: Mapping[str, int], image: str) -> str:

@@ -1,134 +1,115 @@
 """What chance makes of frames and functions: intervals of their shares, and which changed beyond it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, stdtrit
 
-from analysis.profiling.intervals import ClusteredProfile, ShareMoments
-from analysis.profiling.query import Query, TooManyRowsError, of_process
+from analysis.profiling.frames import AnyInts
+from analysis.profiling.intervals import ShareMoments
+from analysis.profiling.shelf import give_back_memory
 from models.arrays import Floats, Ints
 from scenarios.profiling.intervals import CLUSTER, ERRORS, LEVEL, drawn, incomparable, with_change, without
-from scenarios.web.charts import OTHER
-from scenarios.web.graph import SMALLEST_SHARE, Tree
+from scenarios.web.rooted import RootedPaths
 from scenarios.web.site import ProfileSite
+from scenarios.web.tree import SMALLEST_SHARE, Tree
 
 _T = TypeVar("_T")
-Layout = Callable[[tuple[str, ...]], tuple[str, ...]]
-"""From a path, root first, to the frames in the order in which they are drawn; none if it is not drawn."""
-_MOST_PATHS, _MOST_FRAMES = 200_000, 5_000_000
-_TOO_MANY = "no intervals: there are too many call paths"
 _NO_PATHS = "no intervals: no samples have call paths"
+Items = tuple[Ints, AnyInts]
+"""(P + 1,) where the items of each path begin, and numbers of the items, each once on a path."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """Stacks of one side, visit by visit: each row a path, what it stands for, and the visit that it is of."""
+    """Samples of one side, to be summed by what P call paths have in common."""
 
-    paths: list[tuple[str, ...]]
-    """(P,) distinct paths, a root frame before them if there are any."""
-    path: Ints
-    """(R,) number of each row's path."""
-    visit: Ints
-    """(R,) number of each row's visit, 0 to M − 1."""
     value: Floats
-    """(R,) events."""
+    """(P,) events of each path."""
+    moments: Callable[[Items, Floats, Sequence[object]], ShareMoments]
+    """Of items, (P,) events and the items' names."""
 
-    @property
-    def size(self) -> Floats:
-        """(M,) events of each visit."""
-        return np.bincount(self.visit, self.value).astype(np.float64)
-
-    def errors(self, items: Sequence[Ints], names: Sequence[object]) -> pd.DataFrame:
+    def errors(self, items: Items, names: Sequence[object]) -> pd.DataFrame:
         """Return the shares of items, as of a clustered sample: item, share, standard_error, degrees.
 
         Parameters
         ----------
-        items : (P,) numbers of the items that each path has, each once
+        items : those of each path
         names : (K,) of the items
         """
-        length = np.array([len(places) for places in items], dtype=np.int64)
-        flat = np.concatenate([np.empty(0, np.int64), *items])
-        start = np.cumsum(length) - length
-        take = length[self.path]
-        row = np.repeat(np.arange(len(self.path)), take)
-        at = start[self.path][row] + np.arange(len(row)) - np.repeat(np.cumsum(take) - take, take)
-        key = flat[at] * len(self.size) + self.visit[row]
-        cell, place = np.unique(key, return_inverse=True)
-        value = np.bincount(place, self.value[row], len(cell)).astype(np.float64)
-        keys = pd.DataFrame({"item": list(names)})
-        data = ClusteredProfile(keys, cell // len(self.size), cell % len(self.size), value, value, self.size)
-        moments = ShareMoments.of(data)
+        moments = self.moments(items, self.value, names)
+        give_back_memory()
         error = np.sqrt(moments.variance)
-        return keys.assign(share=data.shares, standard_error=error, degrees=moments.degrees)
+        return moments.keys.assign(share=moments.share, standard_error=error, degrees=moments.degrees)
 
 
-def sides(site: ProfileSite, before: Query, after: Query, roots: Sequence[str]) -> tuple[Side, Side] | str:
-    """Return the stacks of both sides visit by visit, or a line that says why nothing can be told from chance.
+def sides(site: ProfileSite, paths: RootedPaths) -> tuple[Side, Side] | str:
+    """Return the samples of both sides of paths, or a line that says why nothing can be told from chance.
 
     Parameters
     ----------
     site : asked
-    before, after : of the same event and dimensions
-    roots : values of the first dimension of processes that have root frames of their own; none: no root frames
+    paths : of two queries
     """
+    before, after = paths.queries
     if why := incomparable(site.database, before, site.database, after):
         return why
-    first = _side(site, before, roots)
-    if isinstance(first, str):
-        return first
-    second = _side(site, after, roots)
-    return second if isinstance(second, str) else (first, second)
+    first, second = (_side(paths, at) for at in (0, 1))
+    return first if isinstance(first, str) else second if isinstance(second, str) else (first, second)
 
 
-def one_side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | str:
-    """Return the stacks of a query visit by visit, or a line that says why their shares have no intervals.
+def one_side(site: ProfileSite, paths: RootedPaths) -> Side | str:
+    """Return the samples of the paths of a query, or a line that says why their shares have no intervals.
 
     Parameters
     ----------
-    site, query : asked
-    roots : as of `sides`
+    site : asked
+    paths : of one query
     """
-    if not drawn(site.database, query):
+    (query,) = paths.queries
+    if {CLUSTER, "process"} & set(query.by) or not drawn(site.database, query):
         return without(site.database, query)
-    return _side(site, query, roots)
+    return _side(paths, 0)
 
 
-def _side(site: ProfileSite, query: Query, roots: Sequence[str]) -> Side | str:
-    key = next((name for name in query.by if of_process(name)), None) if roots else None
-    try:
-        rows = site.database.apart(replace(query, by=(CLUSTER,) if key is None else (key, CLUSTER)), _MOST_PATHS)
-    except TooManyRowsError:
-        return _TOO_MANY
-    if not len(rows) or sum(map(len, rows["path"])) > _MOST_FRAMES:
-        return _TOO_MANY if len(rows) or site.database.has_paths(query) else _NO_PATHS
-    root = [()] * len(rows) if key is None else [(root if root in roots else OTHER,) for root in rows[key].map(str)]
-    number: dict[tuple[str, ...], int] = {}
-    path = [number.setdefault((*first, *rest), len(number)) for first, rest in zip(root, rows["path"], strict=True)]
-    visit = pd.factorize(rows[CLUSTER])[0].astype(np.int64)
-    return Side(list(number), np.array(path, dtype=np.int64), visit, rows["value"].to_numpy(np.float64))
+def _side(paths: RootedPaths, at: int) -> Side | str:
+    if not paths.events[at].any():
+        return _NO_PATHS
+    moments = partial(paths.samples[at].moments, (paths.stack, paths.root))
+    return Side(paths.events[at].astype(np.float64), moments)
 
 
-def functions(before: Side, after: Side) -> pd.DataFrame:
+def functions(site: ProfileSite, paths: RootedPaths) -> pd.DataFrame | str:
     """Return the functions on the paths of two sides: function, share_a, share_b, change, low, high, significant.
 
     Parameters
     ----------
-    before, after : the sides, without root frames
+    site : asked
+    paths : of two queries, without root frames
+
+    Returns
+    -------
+    DataFrame or str
+        Or a line that says why nothing can be told from chance.
     """
-    names: dict[str, int] = {}
-    items = [
-        [np.unique([names.setdefault(name, len(names)) for name in path]).astype(np.int64) for path in side.paths]
-        for side in (before, after)
-    ]
-    errors = [side.errors(items, list(names)) for side, items in zip((before, after), items, strict=True)]
+    both = sides(site, paths)
+    if isinstance(both, str):
+        return both
+    first, function = paths.frames.once()
+    on = np.flatnonzero(np.bincount(function))
+    place = np.zeros(len(paths.frames.names), dtype=np.int32)
+    place[on] = np.arange(len(on))
+    names = [paths.frames.names[at] for at in on.tolist()]
+    items = first, np.take(place, function, out=function)
+    errors = [side.errors(items, names) for side in both]
     return _changes(errors).rename(columns={"item": "function"})
 
 
-def frames(layouts: Sequence[tuple[Tree, Layout]], before: Side, after: Side) -> list[dict[int, bool]]:
+def frames(trees: Sequence[Tree], before: Side, after: Side) -> list[dict[int, bool]]:
     """Return of the frames of each tree whether their change is significant, corrected for the frames of all trees.
 
     Tested are those whose share, the mean of both sides, is large enough to be drawn: which these are says nothing of
@@ -136,32 +117,25 @@ def frames(layouts: Sequence[tuple[Tree, Layout]], before: Side, after: Side) ->
 
     Parameters
     ----------
-    layouts : trees of both sides, and how their paths were laid out
+    trees : of both sides
     before, after : the sides
     """
-    large = []
-    for tree, _ in layouts:
-        whole = [max(values[0], 1) for values in (tree.before, tree.after)]
-        pairs = zip(tree.before, tree.after, strict=True)
-        shares = (a / whole[0] + b / whole[1] for a, b in pairs)
-        large.append([number for number, share in enumerate(shares) if number and share >= 2 * SMALLEST_SHARE])
-    changes = _changes([_frame_errors(layouts, large, side) for side in (before, after)])
+    large = [1 + np.flatnonzero(np.add(*tree.shares())[1:] >= 2 * SMALLEST_SHARE) for tree in trees]
+    items = _items(trees, large)
+    changes = _changes([side.errors(*items) for side in (before, after)])
     return _apart(large, changes["significant"].tolist())
 
 
-def frame_intervals(layouts: Sequence[tuple[Tree, Layout]], side: Side) -> list[dict[int, tuple[float, float]]]:
+def frame_intervals(trees: Sequence[Tree], side: Side) -> list[dict[int, tuple[float, float]]]:
     """Return of the larger frames of each tree the 95% interval of their share, Student's t of the logit over visits.
 
     Parameters
     ----------
-    layouts : trees, and how their paths were laid out
-    side : the stacks
+    trees : of the paths
+    side : their samples
     """
-    large = []
-    for tree, _ in layouts:
-        least = SMALLEST_SHARE * max(tree.after[0], 1)
-        large.append([number for number, value in enumerate(tree.after) if number and value >= least])
-    errors = _frame_errors(layouts, large, side)
+    large = [1 + np.flatnonzero(tree.shares()[0][1:] >= SMALLEST_SHARE) for tree in trees]
+    errors = side.errors(*_items(trees, large))
     return _apart(large, list(zip(*_logit_limits(errors), strict=True)))
 
 
@@ -174,31 +148,26 @@ def _logit_limits(errors: pd.DataFrame) -> tuple[list[float], list[float]]:
     return low.tolist(), high.tolist()
 
 
-def _frame_errors(layouts: Sequence[tuple[Tree, Layout]], large: Sequence[Sequence[int]], side: Side) -> pd.DataFrame:
-    """Return the shares and errors of the large frames of all trees, in their order."""
-    items: list[list[int]] = [[] for _ in side.paths]
-    start = 0
-    for (tree, layout), numbers in zip(layouts, large, strict=True):
-        place = {number: start + index for index, number in enumerate(numbers)}
-        start += len(numbers)
-        for own, path in zip(items, side.paths, strict=True):
-            own.extend(_places(tree, layout(path), place))
-    return side.errors([np.array(own, dtype=np.int64) for own in items], range(start))
+def _items(trees: Sequence[Tree], large: Sequence[Ints]) -> tuple[Items, Sequence[int]]:
+    """Return which of the large frames of all trees, in their order, each path has, and the numbers of these."""
+    start = np.cumsum([0, *map(len, large)], dtype=np.int32)
+    first = np.zeros(trees[0].paths + 1, dtype=np.int64)
+    for tree, numbers in zip(trees, large, strict=True):
+        for paths, _ in tree.on_paths(numbers):
+            first[paths + 1] += 1
+    first = np.cumsum(first)
+    free, item = first[:-1].copy(), np.empty(int(first[-1]), dtype=np.int32)
+    for tree, numbers, before in zip(trees, large, start, strict=False):
+        for paths, own in tree.on_paths(numbers):
+            item[free[paths]] = own + before
+            free[paths] += 1
+    return (first, item), range(int(start[-1]))
 
 
-def _apart(large: Sequence[Sequence[int]], values: Sequence[_T]) -> list[dict[int, _T]]:
+def _apart(large: Sequence[Ints], values: Sequence[_T]) -> list[dict[int, _T]]:
     """Return values of all frames, tree by tree."""
     left = iter(values)
-    return [dict(zip(numbers, left, strict=False)) for numbers in large]
-
-
-def _places(tree: Tree, path: Sequence[str], place: dict[int, int]) -> list[int]:
-    at, places = tree.find(path), list[int]()
-    while at:
-        if at in place:
-            places.append(place[at])
-        at = tree.caller[at]
-    return places
+    return [dict(zip(numbers.tolist(), left, strict=False)) for numbers in large]
 
 
 def _changes(errors: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -1,29 +1,26 @@
 """Flame graphs: trees of stacks from the root down, from the sampled function up, or around one function."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
-from analysis.profiling.database import Database
-from analysis.profiling.query import Query, of_process, unknown
+from analysis.profiling.query import Query, unknown
 from scenarios.profiling.intervals import FALSE_CHANGES
 from scenarios.views.conclusion import Payload
 from scenarios.views.section import Table
 from scenarios.views.tables import of_frame
 from scenarios.web.calls import ROOTS, StackView, functions_table, shared, to_flame
-from scenarios.web.charts import OTHER
-from scenarios.web.differences import Layout, frame_intervals, frames, functions, one_side, sides
-from scenarios.web.graph import Stack, Tree
+from scenarios.web.differences import frame_intervals, frames, functions, one_side, sides
 from scenarios.web.listing import beyond_chance_first, both, marked, sorted_by, unit_of
-from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, Restrictions, read
+from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, read
+from scenarios.web.rooted import rooted_paths, roots_of
 from scenarios.web.search import Search, columns_of, containing, largest, listed, search
 from scenarios.web.site import ProfileSite, WebPage
+from scenarios.web.tree import PathFrames, Tree
 
-MOST_PATHS = 100_000
-"""Call paths that are drawn, the greatest."""
-_MOST_ROOTS, _PLACES = 20, 6
+_PLACES = 6
 VIEWS: Mapping[str, str] = {
     "icicle": "Icicle",
     "flame": "Flame",
@@ -163,19 +160,18 @@ def flame_json(site: ProfileSite, pairs: Pairs) -> Payload:
     request = read(pairs, site.default(ROOTS, stacks=True), more=_DRAWN)
     view, focus = _drawn(request)
     query = request.query
-    roots = roots_of(site.database, query)
-    layouts = _layouts(view, focus)
-    stacks = rooted_stacks(site.database, query, roots)
-    trees = [Tree((layout(path), value) for path, value in stacks) for layout in layouts]
-    _refuse_unseen(site, query, focus, trees)
+    paths = rooted_paths(site.database, [query], roots_of(site.database, query))
+    trees = [Tree(drawn, paths.events[0]) for drawn in _layouts(paths.frames, view, focus)]
+    functions = paths.frames.functions(paths.events[0])
+    _refuse_unseen(site, query, focus, trees, functions)
     intervals = [dict[int, tuple[float, float]]() for _ in trees]
-    side = one_side(site, query, _values(roots))
+    side = one_side(site, paths)
     lacking = side if isinstance(side, str) else ""
     if not isinstance(side, str):
-        intervals = frame_intervals(list(zip(trees, layouts, strict=True)), side)
+        intervals = frame_intervals(trees, side)
     drawn = [_columns(tree, low=_end(own, 0), high=_end(own, 1)) for tree, own in zip(trees, intervals, strict=True)]
     return {"event": query.event, "view": view, "focus": focus, "lacking": lacking} | _payload(
-        site, query, trees, drawn, most=listed(request)
+        site, query, (trees, functions), drawn, most=listed(request)
     )
 
 
@@ -195,10 +191,10 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
     view, focus = _drawn(drawing)
     width = _width(drawing)
     compared = tuple((side, text) for side in ("a", "b") for text in texts[side])
+    told = functions(site, rooted_paths(site.database, [replace(query, by=()) for query in (a, b)]))
     after = site.database.inclusive(b)
-    shares = sides(site, a, b, [])
-    why = shares if isinstance(shares, str) else ""
-    changes = _changes(site.database.inclusive(a), after) if isinstance(shares, str) else functions(*shares)
+    why = told if isinstance(told, str) else ""
+    changes = _changes(site.database.inclusive(a), after) if isinstance(told, str) else told
     changes = beyond_chance_first(changes.sort_values(["change", "function"], key=_greatest, ignore_index=True))
     find = parameters.get("find", "").strip()
     matches = search(site, a if width == "a" else b, find) if find else None
@@ -250,38 +246,33 @@ def flamediff_json(site: ProfileSite, pairs: Pairs) -> Payload:
     width = _width(drawing)
     rest = [pair for pair in pairs if pair not in own]
     request, (a, b), _ = both(site, rest, site.default(ROOTS, stacks=True))
-    roots = roots_of(site.database, request.query)
-    layouts = _layouts(view, focus)
-    shown, other = (b, a) if width == "b" else (a, b)
-    own_stacks, other_stacks = rooted_stacks(site.database, shown, roots), rooted_stacks(site.database, other, roots)
-    trees = [
-        Tree(
-            ((layout(path), value) for path, value in own_stacks),
-            ((layout(path), value) for path, value in other_stacks),
-        )
-        for layout in layouts
-    ]
-    _refuse_unseen(site, shown, focus, trees)
-    shares = sides(site, a, b, _values(roots))
+    shown, other = (1, 0) if width == "b" else (0, 1)
+    paths = rooted_paths(site.database, [a, b], roots_of(site.database, request.query))
+    values = paths.events[shown], paths.events[other]
+    trees = [Tree(drawn, *values) for drawn in _layouts(paths.frames, view, focus)]
+    known = paths.frames.functions(values[0])
+    _refuse_unseen(site, (a, b)[shown], focus, trees, known)
+    shares = sides(site, paths)
     lacking = shares if isinstance(shares, str) else ""
     beyond = [dict[int, bool]() for _ in trees]
     rule: dict[str, object] = {"lacking": lacking}
     if not isinstance(shares, str):
-        beyond = frames(list(zip(trees, layouts, strict=True)), *shares)
+        beyond = frames(trees, *shares)
         rule |= {"tested": sum(map(len, beyond)), "false_changes": FALSE_CHANGES, **_significant(trees, beyond)}
     sign = 1 if width == "b" else -1
     drawn = [
-        _columns(tree, delta=_deltas(tree, sign), significant=known) for tree, known in zip(trees, beyond, strict=True)
+        _columns(tree, delta=_deltas(tree, sign), significant=told) for tree, told in zip(trees, beyond, strict=True)
     ]
-    rule |= {"width": width, "undrawn": max(_undrawn(tree) for tree in trees)}
-    return {"event": b.event, "view": view, "focus": focus, **rule} | _payload(site, shown, trees, drawn)
+    rule |= {"width": width, "undrawn": max(tree.unmatched / max(1, int(tree.before[0])) for tree in trees)}
+    answer = {"event": b.event, "view": view, "focus": focus, **rule}
+    return answer | _payload(site, (a, b)[shown], (trees, known), drawn)
 
 
 def _significant(trees: Sequence[Tree], beyond: Sequence[Mapping[int, bool]]) -> dict[str, int]:
     """Return how many of the significant frames are drawn, and how many are not; a sandwich's focus counts once."""
     counts = {"significant_frames": 0, "significant_undrawn": 0}
     for which, (tree, known) in enumerate(zip(trees, beyond, strict=True)):
-        drawn = set(tree.largest())
+        drawn = set(tree.largest().tolist())
         for number in (number for number, significant in known.items() if significant):
             if not which or tree.depth[number] > 1:
                 counts["significant_frames" if number in drawn else "significant_undrawn"] += 1
@@ -289,20 +280,12 @@ def _significant(trees: Sequence[Tree], beyond: Sequence[Mapping[int, bool]]) ->
 
 
 def _deltas(tree: Tree, sign: int) -> dict[int, int]:
-    """Return what each frame has more on the side that is drawn, the other made to the same total; times a sign."""
-    whole, whole_before = tree.after[0], max(1, tree.before[0])
-    pairs = zip(tree.after, tree.before, strict=True)
-    return {number: sign * (after - before * whole // whole_before) for number, (after, before) in enumerate(pairs)}
-
-
-def _undrawn(tree: Tree) -> float:
-    """Return the share of the other side in frames that have nothing on the side that is drawn."""
-    outermost = (
-        value
-        for number, value in enumerate(tree.before)
-        if number and not tree.after[number] and (tree.after[tree.caller[number]] or not tree.caller[number])
-    )
-    return sum(outermost) / max(1, tree.before[0])
+    """Return what each drawn frame has more on that side, the other made to the same total; times a sign."""
+    whole, whole_before = int(tree.after[0]), max(1, int(tree.before[0]))
+    return {
+        number: sign * (int(tree.after[number]) - int(tree.before[number]) * whole // whole_before)
+        for number in tree.largest().tolist()
+    }
 
 
 def _width(request: PageQuery) -> str:
@@ -349,23 +332,20 @@ def _views(
     return [(VIEWS[name], addresses[name], name == view) for name in known]
 
 
-def _layouts(view: str, focus: str) -> list[Layout]:
-    """Return how a path is drawn: for a sandwich, first from the function down, then from it up."""
+def _layouts(paths: PathFrames, view: str, focus: str) -> Sequence[PathFrames]:
+    """Return paths as they are drawn: for a sandwich, first from the function down, then from it up."""
     if view == "sandwich":
-        return [
-            lambda path: path[path.index(focus) :] if focus in path else (),
-            lambda path: path[path.index(focus) :: -1] if focus in path else (),
-        ]
-    return [lambda path: path[::-1]] if view == "callers" else [lambda path: path]
+        return paths.around(focus)
+    return [paths.inverted() if view == "callers" else paths]
 
 
-def _refuse_unseen(site: ProfileSite, query: Query, focus: str, trees: Sequence[Tree]) -> None:
+def _refuse_unseen(site: ProfileSite, query: Query, focus: str, trees: Sequence[Tree], functions: pd.DataFrame) -> None:
     """Refuse a function in focus that is on no stack, with the names that are, or the events that have stacks."""
     if not focus or trees[0].find((focus,)):
         return
-    known = [str(name) for name in site.database.inclusive(query)["function"]]
-    reason = f"{unknown('function', focus, known)}; it is on no stack that matches"
-    if not known:
+    names = [str(name) for name in functions["function"]]
+    reason = f"{unknown('function', focus, names)}; it is on no stack that matches"
+    if not names:
         events = ", ".join(site.stack_events) or "no event"
         reason = (
             f"no samples of {query.event} that match have call paths, so none are around {focus}; {events} has some"
@@ -374,19 +354,25 @@ def _refuse_unseen(site: ProfileSite, query: Query, focus: str, trees: Sequence[
 
 
 def _payload(
-    site: ProfileSite, query: Query, trees: Sequence[Tree], drawn: Sequence[dict[str, list[object]]], most: int = 0
+    site: ProfileSite,
+    query: Query,
+    of: tuple[Sequence[Tree], pd.DataFrame],
+    drawn: Sequence[dict[str, list[object]]],
+    most: int = 0,
 ) -> dict[str, object]:
-    """Return what every drawing has: the whole, functions drawn and so many of the largest, and frames of each tree."""
-    numbers: dict[str, int] = {}
+    """Return what every drawing has: the whole, functions drawn and so many of the largest, and frames of each tree.
+
+    `of` are the trees, and the functions on their paths.
+    """
+    (trees, functions), numbers = of, dict[str, int]()
     for columns in drawn:
         columns["function"] = [numbers.setdefault(str(name), len(numbers)) for name in columns.pop("name")]
-    functions = site.database.inclusive(query)
     for name in largest(functions, most) if most else ():
         numbers.setdefault(name, len(numbers))
     return {
         "unit": unit_of(site, query.event),
-        "value": trees[0].after[0],
-        "frames": [len(tree.names) for tree in trees],
+        "value": int(trees[0].after[0]),
+        "frames": [tree.frames for tree in trees],
         "listed": most,
         "functions_in_all": len(functions),
         "functions": columns_of(site, query, functions, list(numbers)),
@@ -397,67 +383,33 @@ def _payload(
 def _columns(tree: Tree, **more: Mapping[int, object]) -> dict[str, list[object]]:
     """Return the largest frames of a tree, column by column: parent (−1 of the first), name, value, own, and others."""
     numbers = tree.largest()
-    place = {number: index for index, number in enumerate(numbers)}
+    place = np.full(len(tree), -1, dtype=np.int64)
+    place[numbers] = np.arange(len(numbers))
+    place_of_caller = place[tree.caller[numbers]]
+    place_of_caller[tree.caller[numbers] < 0] = -1
     return {
-        "parent": [place.get(tree.caller[number], -1) for number in numbers],
-        "name": [tree.names[number] for number in numbers],
-        "value": [tree.after[number] for number in numbers],
-        "own": [tree.own[number] for number in numbers],
-        **{name: [values.get(number) for number in numbers] for name, values in more.items()},
+        "parent": place_of_caller.tolist(),
+        "name": [tree.name(number) for number in numbers.tolist()],
+        "value": tree.after[numbers].tolist(),
+        "own": tree.own[numbers].tolist(),
+        **{name: [values.get(number) for number in numbers.tolist()] for name, values in more.items()},
     }
-
-
-def roots_of(database: Database, query: Query) -> list[Restrictions]:
-    """Return restrictions to the largest values of the first key that belongs to processes, none without one.
-
-    Parameters
-    ----------
-    database, query : asked
-    """
-    key = next((key for key in query.by if of_process(key)), None)
-    if key is None:
-        return []
-    largest = database.query(replace(query, by=(key,)), _MOST_ROOTS)
-    return [((key, (str(value),)),) for value in largest[key]]
-
-
-def _values(roots: Sequence[Restrictions]) -> list[str]:
-    return [value for ((_, (value,)),) in roots]
-
-
-def rooted_stacks(database: Database, query: Query, roots: Sequence[Restrictions]) -> list[Stack]:
-    """Return stacks, each below the root frame that its process belongs to; what none of the roots has is below one.
-
-    Parameters
-    ----------
-    database, query : asked
-    roots : as of `roots_of`
-    """
-    if not roots:
-        paths = database.stacks(query, MOST_PATHS)
-        return [(tuple(path), int(value)) for path, value in zip(paths["path"], paths["value"], strict=True)]
-    ((key, _),) = roots[0]
-    named = set(_values(roots))
-    paths = database.apart(replace(query, by=(key,)), MOST_PATHS, greatest=True)
-    sums = Counter[tuple[str, ...]]()
-    for process, path, value in zip(paths[key].map(str), paths["path"], paths["value"], strict=True):
-        sums[process if process in named else OTHER, *path] += int(value)
-    return list(sums.items())
 
 
 def _around(site: ProfileSite, request: PageQuery, focus: str, total: int) -> list[Table]:
     """Return who calls a function and whom it calls, each stack counted once, at the outermost call of the function."""
-    stacks = rooted_stacks(site.database, request.query, roots_of(site.database, request.query))
+    paths = rooted_paths(site.database, [request.query], roots_of(site.database, request.query))
+    known, value = paths.frames.functions(paths.events[0]), paths.events[0]
     tables = []
-    for layout, title in zip(_layouts("sandwich", focus), (f"Called by {focus}", f"Callers of {focus}"), strict=True):
-        tree = Tree((layout(path), value) for path, value in stacks)
-        _refuse_unseen(site, request.query, focus, [tree])
-        middle = tree.find((focus,))
-        next_to = [number for number in tree.largest() if middle and tree.caller[number] == middle][: request.top]
+    for drawn, title in zip(paths.frames.around(focus), (f"Called by {focus}", f"Callers of {focus}"), strict=True):
+        tree = Tree(drawn, value)
+        _refuse_unseen(site, request.query, focus, [tree], known)
+        middle, numbers = tree.find((focus,)), tree.largest()
+        next_to = numbers[tree.caller[numbers] == middle][: request.top].tolist() if middle else []
         rows = {
-            "function": [tree.names[number] for number in next_to],
-            "value": [tree.after[number] for number in next_to],
-            "share": [tree.after[number] / total if total else 0.0 for number in next_to],
+            "function": [tree.name(number) for number in next_to],
+            "value": [int(tree.after[number]) for number in next_to],
+            "share": [int(tree.after[number]) / total if total else 0.0 for number in next_to],
         }
         unit = unit_of(site, request.query.event)
         tables.append(

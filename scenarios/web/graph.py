@@ -1,13 +1,11 @@
 """Dynamic call graphs out of call stacks: which functions call which, and the graph as text for Graphviz."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import pandas as pd
-
-Stack = tuple[tuple[str, ...], int]
 
 MOST_EDGES = 150
 """Edges drawn, at most."""
@@ -116,77 +114,6 @@ def _drawn(node: Node, number: Mapping[tuple[str, str], int], pairs: Sequence[tu
     shade = f"s{_shade(node.inclusive_share)}"
     name = f"n{number[node.program, node.function]}"
     return f'    {name} [label="{label}" class="{shade}" URL="{url.translate(_ESCAPES)}"];'
-
-
-SMALLEST_SHARE = 1 / 4000
-"""Share of the whole below which nothing is said of a frame's error."""
-MOST_FRAMES = 20_000
-"""Frames of a drawing, at most; the largest are drawn."""
-
-
-class Tree:
-    """Frames of two sets of stacks: each a function under the frame before it; the root, number 0, is before all.
-
-    A frame's number is larger than that of the frame before it, so no path is ever followed by recursion, however deep
-    it is.
-
-    Parameters
-    ----------
-    after, before : path of functions in the order in which frames are drawn, and its value
-    """
-
-    def __init__(self, after: Iterable[Stack], before: Iterable[Stack] = ()) -> None:
-        self.names, self.caller, self.depth = ["all"], [-1], [0]
-        self._number: dict[tuple[int, str], int] = {}
-        own = [[(self.add(path), value) for path, value in stacks] for stacks in (after, before)]
-        self.own = [0] * len(self.names)
-        for number, value in own[0]:
-            self.own[number] += value
-        self.after, self.before = (self._with_callees(values) for values in own)
-
-    def add(self, path: Sequence[str]) -> int:
-        """Return the number of the last frame of a path; of frames that are new, a new one."""
-        at = 0
-        for name in path:
-            node = self._number.get((at, name))
-            if node is None:
-                node = self._number[at, name] = len(self.names)
-                self.names.append(name)
-                self.caller.append(at)
-                self.depth.append(self.depth[at] + 1)
-            at = node
-        return at
-
-    def find(self, path: Iterable[str]) -> int:
-        """Return the number of the last frame of a path that there is."""
-        at = 0
-        for name in path:
-            node = self._number.get((at, name))
-            if node is None:
-                break
-            at = node
-        return at
-
-    def _with_callees(self, own: Iterable[tuple[int, int]]) -> list[int]:
-        values = [0] * len(self.names)
-        for number, value in own:
-            values[number] += value
-        for number in range(len(values) - 1, 0, -1):
-            values[self.caller[number]] += values[number]
-        return values
-
-    def largest(self, most: int = MOST_FRAMES) -> list[int]:
-        """Return the numbers of the frames with the most value, each after the frame that it is under.
-
-        Examples
-        --------
-        >>> tree = Tree([(("main", "f"), 3), (("main", "g"), 5), (("main",), 1)], [(("main",), 2)])
-        >>> [tree.names[number] for number in tree.largest()], tree.after, tree.own
-        (['all', 'main', 'g', 'f'], [9, 9, 3, 5], [0, 1, 3, 5])
-        """
-        having = (number for number, value in enumerate(self.after) if value or not number)
-        ordered = sorted(having, key=lambda number: (-self.after[number], self.depth[number], self.names[number]))
-        return ordered[:most]
 
 
 def _share(value: int, total: int) -> float:

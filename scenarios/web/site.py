@@ -18,7 +18,7 @@ from analysis.profiling.changes.detection import WatchCriteria
 from analysis.profiling.changes.reading import WatchSpan
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
-from analysis.profiling.query import DIMENSIONS, LABEL, Query, QueryError
+from analysis.profiling.query import DIMENSIONS, LABEL, Query
 from analysis.profiling.regressions.comparison import AlarmCriteria
 from analysis.profiling.regressions.reading import CostReader
 from analysis.profiling.storage import Identity
@@ -300,25 +300,14 @@ class ProfileSite:
 
     @property
     def places(self) -> Mapping[str, tuple[str, str, int]]:
-        """Image, file and first line of each function's name; a name that is in several images says so and has no file.
-
-        Empty if there are too many locations to be listed.
-        """
+        """Image, file and first line of each function's name; one that is in several images says so and has no file."""
         return self.once("places", self._places)
 
     def _places(self) -> Mapping[str, tuple[str, str, int]]:
-        try:
-            locations = self.database.table("locations")
-        except QueryError:
-            return {}
-        distinct = locations[["function", "image", "file", "function_line"]].astype({"function": str, "image": str})
-        images = distinct.groupby("function", observed=True)["image"].agg(["nunique", "first"])
-        first = distinct.drop_duplicates("function").set_index("function").loc[images.index]
+        columns = (self.database.places()[name].tolist() for name in ("function", "images", "image", "file", "line"))
         return {
-            str(name): (image, str(file), int(line)) if count == 1 else ("several images", "", 0)
-            for name, count, image, file, line in zip(
-                images.index, images["nunique"], images["first"], first["file"], first["function_line"], strict=True
-            )
+            name: (image, file, line) if images == 1 else ("several images", "", 0)
+            for name, images, image, file, line in zip(*columns, strict=True)
         }
 
     def source(self, file: str, file_hash: str, *, required: bool = True) -> pd.DataFrame:

@@ -1,14 +1,18 @@
 """Intervals from samples counted part by part, beside those from a table of all keys and visits."""
 
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.profiling import counted_shares
 from analysis.profiling import database as databases
-from analysis.profiling.counted_shares import counted_moments
+from analysis.profiling.counted_shares import CountedStacks, counted_moments
 from analysis.profiling.database import Database
-from analysis.profiling.intervals import share_intervals
+from analysis.profiling.intervals import ClusteredProfile, ShareMoments, share_intervals
 from analysis.profiling.query import Query, QueryError
 from tests.helpers.profile_tables import random_tables, write_folder
 
@@ -53,3 +57,66 @@ def test_too_many_keys_are_refused(databases_of, monkeypatch):
     monkeypatch.setattr(databases, "MOST_ROWS", 2)
     with pytest.raises(QueryError, match="more than 2 rows"):
         counted_moments(databases_of[0], Query(by=("function", "line")))
+
+
+STACKED = (
+    (Query("cpu_time", ("application",)), ("mail", "search")),
+    (Query("cpu_time", ()), ()),
+    (Query("cpu_time", ("platform",), since_s=40_000.0), ("rome",)),
+    (Query("cpu_time", (), (("function", ("deflate", "main")),)), ()),
+)
+
+
+def names_of(database, stacks):
+    """Return the functions of stacks, the outermost first."""
+    names, first, code = database.frames_on(np.unique(stacks), 1)
+    paths = [tuple(names[at] for at in code[a + 1 : b]) for a, b in pairwise(first)]
+    assert {code[a] for a in first[:-1]} <= {-1}
+    return dict(zip(np.unique(stacks).tolist(), paths, strict=True))
+
+
+@pytest.mark.parametrize(("query", "roots"), STACKED, ids=str)
+def test_counted_stacks_have_the_sums_and_the_errors_of_a_table_of_all(databases_of, monkeypatch, query, roots):
+    monkeypatch.setattr(counted_shares, "_PER_PART", 7)
+    monkeypatch.setattr(counted_shares, "_PAIRS_AT_ONCE", 3)
+    for database in databases_of:
+        rows = database.apart(replace(query, by=(*query.by, "visit")), 10**6)
+        root = [roots.index(name) if name in roots else len(roots) for name in rows[query.by[0]]] if query.by else 0
+        rows = rows.assign(root=root)
+        counted = CountedStacks.of(database, query, roots)
+        stack, on_root, value = counted.sums()
+        assert list(zip(stack, on_root, strict=True)) == sorted(set(zip(stack, on_root, strict=True)))
+        paths = names_of(database, stack)
+        told, expected = Counter(), Counter()
+        for at, own, each in zip(stack.tolist(), on_root.tolist(), value.tolist(), strict=True):
+            told[paths[at], own] += each
+        for path, own, each in zip(rows["path"], rows["root"], rows["value"], strict=True):
+            expected[path, own] += each
+        assert told == expected
+        assert len(told)
+        functions = sorted({name for path in paths.values() for name in path})
+        items = [sorted({functions.index(name) for name in paths[at]}) for at in stack.tolist()]
+        first = np.append(0, np.cumsum([len(own) for own in items]))
+        moments = counted.moments((stack, on_root), (first, np.concatenate(items)), value.astype(float), functions)
+        visits, code = np.unique(rows["visit"], return_inverse=True)
+        for at, name in enumerate(functions):
+            inside = np.array([name in path for path in rows["path"]])
+            table = pd.DataFrame({"f": np.where(inside, "in", "out"), "visit": code, "value": rows["value"]})
+            own = ShareMoments.of(ClusteredProfile.of(table.assign(samples=1), "visit"))
+            place = own.keys["f"].tolist().index("in")
+            assert moments.share[at] == pytest.approx(own.share[place])
+            assert moments.second[at] == pytest.approx(own.second[place], rel=1e-9, abs=1e-15)
+            assert moments.fourth[at] == pytest.approx(own.fourth[place], rel=1e-9, abs=1e-15)
+        assert moments.clusters == len(visits)
+
+
+def test_sums_of_stacks_beyond_64_bits_are_exact(tmp_path):
+    tables = random_tables(0)
+    tables["samples"]["count"] = 2**40
+    tables["rates"]["period"] = 2**20
+    with Database([write_folder(tmp_path, tables)]) as database:
+        stack, _, value = CountedStacks.of(database, Query("cpu_time", ()), ()).sums()
+        expected = database.stacks(Query("cpu_time"))
+        assert sum(value.tolist()) == sum(expected["value"].tolist())
+        assert value.dtype == (object if sum(value.tolist()) >= 2**62 else np.int64)
+        assert len(stack) >= len(expected)

@@ -2,7 +2,6 @@ import itertools
 import json
 from collections import Counter
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,12 +9,12 @@ import pytest
 from analysis.profiling.database import Database
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
+from analysis.profiling.intervals import ClusteredProfile, ShareMoments
 from analysis.profiling.query import Query
-from analysis.profiling.views import understood
 from scenarios.profiling.files import import_files
 from scenarios.web.application import FILES, application
 from scenarios.web.differences import Side, frame_intervals
-from scenarios.web.graph import Tree
+from scenarios.web.tree import PathFrames, Tree
 from tests.helpers.foreign_profiles import profile_of
 from tests.helpers.small_profile import FUNCTIONS, PATHS
 from tests.helpers.web_pages import SIDES, ask, expected, frame_paths, harmless
@@ -127,6 +126,23 @@ def test_colours_of_a_sandwich_are_corrected_for_the_frames_of_both_halves(pages
     assert answer["tested"] == len(known)
 
 
+def by_visit(path, visit, value):
+    """Return what tells the moments of items on paths, each row of one path and visit."""
+
+    def moments(items, _, names):
+        first, item = items
+        rows = [(own, at) for at, number in enumerate(path.tolist()) for own in item[first[number] : first[number + 1]]]
+        item_of, at = np.array(rows).T
+        table = pd.DataFrame({"item": item_of, "visit": visit[at], "value": value[at]})
+        sums = table.groupby(["item", "visit"], as_index=False)["value"].sum()
+        keys = pd.DataFrame({"item": list(names)})
+        numbers = sums["item"].to_numpy(), sums["visit"].to_numpy(), sums["value"].to_numpy()
+        size = np.bincount(visit, value).astype(np.float64)
+        return ShareMoments.of(ClusteredProfile(keys, numbers[0], numbers[1], numbers[2], numbers[2], size))
+
+    return moments
+
+
 def test_intervals_of_frames_hold_the_truth_as_often_as_they_say():
     """400 profiles of 40 visits with clustered samples: 95% intervals of three frames hold the truth 93 to 97 times.
 
@@ -140,9 +156,9 @@ def test_intervals_of_frames_hold_the_truth_as_often_as_they_say():
         mix = draws.dirichlet(share * 40, size=40)
         counts = np.array([draws.multinomial(200, own) for own in mix])
         visit, path = np.nonzero(counts)
-        side = Side(paths, path.astype(np.int64), visit.astype(np.int64), counts[visit, path].astype(float))
-        tree = Tree([(paths[number], int(value)) for number, value in enumerate(counts.sum(axis=0))])
-        (limits,) = frame_intervals([(tree, lambda own: own)], side)
+        tree = Tree(PathFrames.of(paths), counts.sum(axis=0))
+        side = Side(counts.sum(axis=0).astype(float), by_visit(path, visit, counts[visit, path].astype(float)))
+        (limits,) = frame_intervals([tree], side)
         truth = {("a",): 0.4, ("a", "b"): 0.25, ("a", "c"): 0.05}
         held += sum(low <= truth[own] <= high for own in truth for low, high in [limits[tree.find(own)]])
     assert 0.925 <= held / 1200 <= 0.975
@@ -219,7 +235,7 @@ def rare(tmp_path_factory):
 def test_a_search_finds_functions_of_which_no_frame_is_drawn(rare, monkeypatch):
     pages, total = rare
     usual = Tree.largest
-    monkeypatch.setattr(Tree, "largest", lambda tree: usual(tree, 252))
+    monkeypatch.setattr(Tree, "largest", lambda tree: usual(tree)[:252])
     frames = ask(pages, "/flame.json").json()
     assert not any(name.startswith("rare") for name in frames["functions"]["name"])
     assert (frames["functions_in_all"], frames["listed"]) == (551, 200)
@@ -274,44 +290,24 @@ def test_pages_of_stacks_as_deep_as_an_importer_takes_are_made(tmp_path):
         assert ask(pages, path).status == 200
 
 
-def test_a_flame_graph_is_drawn_without_intervals_if_visits_have_too_many_rows(pages, monkeypatch):
-    """Of a hundred million rows it was refused."""
-    usual = Database.apart
+def test_a_flame_graph_reads_its_samples_once(pages, monkeypatch):
+    """Visit by visit, for frames and their intervals."""
+    asked, usual = [], Database.counted
 
-    def apart(self, query, *more, **options):
-        if "visit" in query.by:
-            with understood("profile"):
-                raise duckdb.OutOfMemoryException
-        return usual(self, query, *more, **options)
+    def counted(self, query, *args, **more):
+        asked.append(query.by)
+        return usual(self, query, *args, **more)
 
-    monkeypatch.setattr(Database, "apart", apart)
-    frames = ask(pages, "/flame.json?until=3d").json()
-    assert frames["lacking"] == "no intervals: there are too many call paths"
-    assert len(frames["trees"][0]["parent"]) > 1
-    difference = ask(pages, f"/flamediff.json?{SIDES}&until=3d").json()
-    assert difference["lacking"] == "no intervals: there are too many call paths"
-
-
-def test_a_flame_graph_asks_for_its_stacks_once(pages, monkeypatch):
-    """And once visit by visit, for intervals; it used to ask for each of twenty root frames."""
-    asked = []
-    for name in ("stacks", "apart"):
-        usual = getattr(Database, name)
-
-        def counted(self, *args, usual=usual, **more):
-            asked.append(args[0])
-            return usual(self, *args, **more)
-
-        monkeypatch.setattr(Database, name, counted)
+    monkeypatch.setattr(Database, "counted", counted)
     assert ask(pages, "/flame.json").status == 200
-    assert [query.by for query in asked] == [("application",), ("application", "visit")]
+    assert asked == [("visit", "application")]
 
 
 def test_the_largest_functions_are_listed_though_no_frame_of_them_is_drawn(pages, monkeypatch):
     answer = ask(pages, "/flame.json").json()
     functions = answer["functions"]
     assert answer["functions_in_all"] == len({*FUNCTIONS} & {*functions["name"]})
-    monkeypatch.setattr(Tree, "largest", lambda tree: [0])
+    monkeypatch.setattr(Tree, "largest", lambda _tree: np.array([0]))
     assert ask(pages, "/flame.json").json()["trees"][0]["parent"] == [-1]
     listed = ask(pages, "/flame.json").json()["functions"]
     assert (

@@ -4,7 +4,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 
-from scenarios.web.graph import MOST_EDGES, Tree, call_graph, dot
+from scenarios.web.graph import MOST_EDGES, call_graph, dot
 
 
 def drawn(names: int, paths: int, seed: int):
@@ -60,28 +60,3 @@ def test_no_stack_at_all_makes_an_empty_graph():
     graph = call_graph(empty, empty)
     assert (graph.nodes, graph.edges, graph.total) == ((), (), 0)
     assert dot(graph).count("\n") == 3
-
-
-def test_every_frame_weighs_what_the_stacks_through_it_weigh():
-    stacks = drawn(4, 200, 3)
-    tree = Tree(stacks)
-    paths = {0: ()}
-    for number in range(1, len(tree.names)):
-        paths[number] = (*paths[tree.caller[number]], tree.names[number])
-        assert tree.depth[number] == len(paths[number])
-        assert tree.find(paths[number]) == number
-    assert len(set(paths.values())) == len(paths)
-    for number, path in paths.items():
-        assert tree.after[number] == sum(value for each, value in stacks if each[: len(path)] == path)
-        assert tree.own[number] == sum(value for each, value in stacks if each == path)
-
-
-def test_the_largest_frames_come_after_the_frames_that_they_are_under():
-    tree = Tree(drawn(4, 200, 4))
-    for most in (1, 17, len(tree.names)):
-        chosen = tree.largest(most)
-        assert len(chosen) == most
-        assert chosen[0] == 0
-        assert all(tree.caller[number] in chosen[:place] for place, number in enumerate(chosen) if number)
-        left = [tree.after[number] for number in range(len(tree.names)) if number not in chosen]
-        assert min(tree.after[number] for number in chosen) >= max(left, default=0)

@@ -1,0 +1,82 @@
+"""Call paths that are drawn: those of one query or of two, below root frames."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.profiling.counted_shares import CountedStacks
+from analysis.profiling.database import Database
+from analysis.profiling.frames import AnyInts
+from analysis.profiling.query import Query, of_process
+from analysis.profiling.shelf import give_back_memory
+from models.arrays import Ints
+from scenarios.web.charts import OTHER
+from scenarios.web.parameters import Restrictions
+from scenarios.web.tree import Amounts, PathFrames
+
+_MOST_ROOTS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RootedPaths:
+    """P call paths below root frames, those of a stack each, and what each of Q queries has of them."""
+
+    queries: Sequence[Query]
+    stack: Ints
+    """(P,) number of the stack, rising."""
+    root: AnyInts
+    """(P,) place among the root frames."""
+    frames: PathFrames
+    """With root frames, if there are any."""
+    events: list[Amounts]
+    """(Q) times (P,)."""
+    samples: list[CountedStacks]
+    """(Q,)"""
+
+
+def rooted_paths(database: Database, queries: Sequence[Query], roots: Sequence[Restrictions] = ()) -> RootedPaths:
+    """Return the call paths of queries, each below the root frame of its process.
+
+    Parameters
+    ----------
+    database : asked
+    queries : one, or two of one event
+    roots : as of `roots_of`; what none of them has is below one frame together; none: no root frames
+    """
+    names = [value for ((_, (value,)),) in roots]
+    by = (roots[0][0][0],) if roots else ()
+    stacks = [CountedStacks.of(database, replace(query, by=by), names) for query in queries]
+    width, sums = len(names) + 1, [own.sums() for own in stacks]
+    pairs = [stack * width + root for stack, root, _ in sums]
+    every = np.unique(np.concatenate(pairs)) if len(pairs) > 1 else pairs[0]
+    kind = np.result_type(*(value for _, _, value in sums))
+    events = [np.zeros(len(every), dtype=kind) for _ in queries]
+    for into, own, (_, _, value) in zip(events, pairs, sums, strict=True):
+        into[np.searchsorted(every, own)] = value
+    del pairs, sums
+    give_back_memory()
+    stack, root = every // width, (every % width).astype(np.int32)
+    del every
+    new = np.append(True, stack[1:] != stack[:-1])[: len(stack)]
+    frames = PathFrames(*database.frames_on(stack[new], 1 if roots else 0))
+    if not new.all():
+        frames = frames.at(np.cumsum(new) - 1)
+    if roots:
+        frames = frames.below([*names, OTHER], root)
+    give_back_memory()
+    return RootedPaths(queries, stack, root, frames, events, stacks)
+
+
+def roots_of(database: Database, query: Query) -> list[Restrictions]:
+    """Return restrictions to the largest values of the first key that belongs to processes, none without one.
+
+    Parameters
+    ----------
+    database, query : asked
+    """
+    key = next((key for key in query.by if of_process(key)), None)
+    if key is None:
+        return []
+    largest = database.query(replace(query, by=(key,)), _MOST_ROOTS)
+    return [((key, (str(value),)),) for value in largest[key]]

@@ -1,0 +1,123 @@
+"""Trees of call paths as arrays, beside what is added up path by path."""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from scenarios.web.tree import SMALLEST_SHARE, PathFrames, Tree
+
+
+def drawn(names: int, paths: int, seed: int, longest: int = 8):
+    """Return random paths, recursion included, and two sets of events."""
+    draws = np.random.default_rng(seed)
+    chosen = [tuple(f"f{draws.integers(names)}" for _ in range(draws.integers(0, longest + 1))) for _ in range(paths)]
+    return chosen, draws.integers(0, 100, paths), draws.integers(0, 3, paths)
+
+
+def paths_of(tree: Tree):
+    """Return the path of each frame."""
+    paths = {0: ()}
+    for number in range(1, len(tree)):
+        paths[number] = (*paths[int(tree.caller[number])], tree.name(number))
+    return paths
+
+
+def slow(paths, events):
+    """Return what is in each frame and below it, by its path."""
+    sums = Counter()
+    for path, value in zip(paths, events.tolist(), strict=True):
+        for depth in range(len(path) + 1):
+            sums[path[:depth]] += value
+    return sums
+
+
+@pytest.mark.parametrize("kind", [np.int64, object])
+def test_every_frame_weighs_what_the_paths_through_it_weigh(kind):
+    chosen, after, before = drawn(4, 200, 3)
+    tree = Tree(PathFrames.of(chosen), after.astype(kind) * 2**40, before.astype(kind))
+    expected, earlier, paths = slow(chosen, after), slow(chosen, before), paths_of(tree)
+    assert set(paths.values()) == set(expected)
+    assert len(paths) == tree.frames
+    for number, path in paths.items():
+        assert (tree.depth[number], tree.find(path)) == (len(path), number)
+        assert (tree.after[number], tree.before[number]) == (expected[path] * 2**40, earlier[path])
+        assert (
+            tree.own[number]
+            == sum(value for own, value in zip(chosen, after.tolist(), strict=True) if own == path) * 2**40
+        )
+    alone = [path for path in expected if path and not expected[path] and (expected[path[:-1]] or len(path) == 1)]
+    assert tree.unmatched == sum(earlier[path] for path in alone)
+
+
+def test_the_largest_frames_come_after_the_frames_that_they_are_under():
+    chosen, after, _ = drawn(4, 200, 4)
+    expected = slow(chosen, after)
+    ordered = sorted(
+        (path for path in expected if expected[path] or not path),
+        key=lambda path: (-expected[path], len(path), path[-1] if path else "all"),
+    )
+    for most in (1, 17, 100, len(expected)):
+        tree = Tree(PathFrames.of(chosen), after, most=most)
+        largest, paths = tree.largest(), paths_of(tree)
+        assert all(tree.caller[number] in largest[:place] for place, number in enumerate(largest) if number)
+        values = [int(tree.after[number]) for number in largest]
+        assert values == [expected[path] for path in ordered[:most]]
+        assert [len(paths[number]) for number in largest.tolist()] == [len(path) for path in ordered[:most]]
+        assert tree.frames == len(expected)
+
+
+def test_small_frames_are_left_out_and_those_of_which_something_is_said_are_not():
+    chosen, after, before = drawn(30, 4_000, 5, longest=5)
+    after[:3], before[3] = 10**6, 10**4
+    few, all_ = (Tree(PathFrames.of(chosen), after, before, most=most) for most in (25, 10**6))
+    assert len(few) < len(all_) / 2
+    assert few.frames == all_.frames == len(all_)
+    assert few.unmatched == all_.unmatched
+    whole = paths_of(all_)
+    said = {whole[at] for at in np.flatnonzero(np.add(*all_.shares()) >= 2 * SMALLEST_SHARE).tolist()}
+    assert said <= set(paths_of(few).values())
+    assert {whole[at] for at in all_.largest()[:25].tolist()} <= set(paths_of(few).values())
+
+
+def test_which_of_some_frames_are_on_each_path():
+    chosen, after, _ = drawn(4, 100, 6)
+    tree = Tree(PathFrames.of(chosen), after)
+    numbers = np.flatnonzero(tree.after > 60)
+    own = [set() for _ in chosen]
+    for paths, items in tree.on_paths(numbers):
+        assert len(set(paths.tolist())) == len(paths)
+        for path, item in zip(paths.tolist(), items.tolist(), strict=True):
+            own[path].add(int(numbers[item]))
+    on = paths_of(tree)
+    for path, found in zip(chosen, own, strict=True):
+        assert found == {at for at in numbers.tolist() if at and path[: len(on[at])] == on[at]}
+
+
+def test_paths_are_inverted_and_cut_around_a_function_as_tuples_are():
+    chosen, _, _ = drawn(4, 100, 7)
+    frames = PathFrames.of(chosen)
+
+    def tuples(some):
+        return [tuple(some.names[code] for code in some.code[first:last]) for first, last in pairwise(some.first)]
+
+    assert tuples(frames) == chosen
+    assert tuples(frames.inverted()) == [path[::-1] for path in chosen]
+    inner, outer = frames.around("f2")
+    assert tuples(inner) == [path[path.index("f2") :] if "f2" in path else () for path in chosen]
+    assert tuples(outer) == [path[path.index("f2") :: -1] if "f2" in path else () for path in chosen]
+    assert [len(path) for path in tuples(frames.around("nowhere")[0])] == [0] * len(chosen)
+    first, code = frames.once()
+    assert [set(code[a:b]) for a, b in pairwise(first)] == [
+        {frames.names.index(name) for name in path} for path in chosen
+    ]
+
+
+def test_functions_have_their_own_events_and_those_of_what_they_call():
+    chosen, after, _ = drawn(6, 300, 8)
+    rows = PathFrames.of(chosen).functions(after).set_index("function")
+    for name, (value, own) in rows.iterrows():
+        assert value == sum(each for path, each in zip(chosen, after.tolist(), strict=True) if name in path)
+        assert own == sum(each for path, each in zip(chosen, after.tolist(), strict=True) if path and path[-1] == name)
+    assert rows["value"].is_monotonic_decreasing
