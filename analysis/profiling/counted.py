@@ -189,7 +189,7 @@ def _keys(cursor: duckdb.DuckDBPyConnection, by: Sequence[str]) -> tuple[tuple[I
     names = quoted(*by, "scale", "rated")
     rows = frame(cursor, f"SELECT * REPLACE (scale::DOUBLE AS scale) FROM named_processes ORDER BY {names}")
     cursor.execute("DROP TABLE named_processes")
-    process = rows.pop("process").to_numpy(np.int64)
+    process, rows = rows["process"].to_numpy(np.int64), rows[[*by, "scale", "rated"]]
     new = np.ones(len(rows), dtype=np.bool_)
     if len(rows):
         new[1:] = np.any([(rows[name] != rows[name].shift()).to_numpy(np.bool_)[1:] for name in rows], axis=0)

@@ -157,7 +157,7 @@ class CountedStacks:
         """
         parts, by_process = max(1, database.rows // _PER_PART), tuple(filter(of_process, query.by))
         counted = database.counted(
-            replace(query, by=("visit", *by_process)),
+            replace(query, by=tuple(dict.fromkeys(("visit", *by_process)))),
             lambda keys: pd.factorize(keys["visit"])[0].astype(np.int64) % parts,
             stacks=True,
         )
@@ -176,7 +176,7 @@ class CountedStacks:
     def sums(self) -> "tuple[Ints, AnyInts, Amounts]":
         """Return stacks and root frames of all pairs that have events, in their order, and these.
 
-        Events are integers of 64 bits, or Python's where they need more.
+        Events are integers of 64 bits, or Python's where they need more; counts beyond 2**53 are rounded.
         """
         some = np.flatnonzero(self.pairs.value > 0)
         stack, root = self.counted.places["stack"].to_numpy(np.int64)[self.pairs.place[some]], self.pairs.root[some]
@@ -221,11 +221,16 @@ class CountedStacks:
     def _ranges(self, on: tuple[Ints, AnyInts], begin: Ints) -> tuple[Ints, Ints]:
         """Return where the items of each of our pairs begin and end; `on` and `begin` are as of `moments`."""
         width = int(max(on[1].max(initial=0), self.root.max(initial=0))) + 1
-        known = on[0] * width + on[1]
-        own = self.counted.places["stack"].to_numpy(np.int64)[self.pairs.place] * width + self.pairs.root
+        known = on[0] * width
+        known += on[1]
+        own = self.counted.places["stack"].to_numpy(np.int64)[self.pairs.place]
+        own *= width
+        own += self.pairs.root
         at = np.minimum(np.searchsorted(known, own), len(known) - 1)
-        some = known[at] == own
-        return np.where(some, begin[at], 0), np.where(some, begin[at + 1], 0)
+        other = known[at] != own
+        first, last = begin[at], begin[at + 1]
+        first[other] = last[other] = 0
+        return first, last
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,7 +265,8 @@ class _Pairs:
                     more = np.empty((3, len(before)), dtype=np.int32)
                     before, place, of_pair = np.concatenate([(before, place, of_pair), more], axis=1)
                     value = np.concatenate([value, np.zeros(len(value), dtype=kind)])
-            np.add.at(value, pair, amount.astype(kind) * scale[key])
+            whole = amount.astype(np.int64).astype(kind) if amount.max(initial=0) < 2**63 else _whole(amount)
+            np.add.at(value, pair, whole * scale[key])
         return cls(last, before[:count], place[:count], of_pair[:count], value[:count])
 
     def find(self, place: AnyInts, root: AnyInts) -> AnyInts:
@@ -269,6 +275,11 @@ class _Pairs:
         known = self.before, self.place, self.root
         _find_pairs((place, root), pair, self.last, known, (0, len(self.before)))
         return pair
+
+
+def _whole(amounts: "Amounts") -> "Amounts":
+    """Return amounts as Python's integers."""
+    return np.array([int(amount) for amount in amounts.tolist()], dtype=object)
 
 
 @njit(nogil=True, borrows=True)

@@ -20,6 +20,8 @@ from scenarios.web.tree import SMALLEST_SHARE, Tree
 
 _T = TypeVar("_T")
 _NO_PATHS = "no intervals: no samples have call paths"
+_ROUNDING = 1e-12
+"""Variance of a share, relative to that of one sample, which is rounding."""
 Items = tuple[Ints, AnyInts]
 """(P + 1,) where the items of each path begin, and numbers of the items, each once on a path."""
 
@@ -41,6 +43,7 @@ class Side:
         items : those of each path
         names : (K,) of the items
         """
+        give_back_memory()
         moments = self.moments(items, self.value, names)
         give_back_memory()
         error = np.sqrt(moments.variance)
@@ -100,11 +103,12 @@ def functions(site: ProfileSite, paths: RootedPaths) -> pd.DataFrame | str:
     if isinstance(both, str):
         return both
     first, function = paths.frames.once()
-    on = np.flatnonzero(np.bincount(function))
     place = np.zeros(len(paths.frames.names), dtype=np.int32)
+    place[function] = 1
+    on = np.flatnonzero(place)
     place[on] = np.arange(len(on))
     names = [paths.frames.names[at] for at in on.tolist()]
-    items = first, np.take(place, function, out=function)
+    items = first, np.take(place, function, out=function, mode="clip")
     errors = [side.errors(items, names) for side in both]
     return _changes(errors).rename(columns={"item": "function"})
 
@@ -140,11 +144,16 @@ def frame_intervals(trees: Sequence[Tree], side: Side) -> list[dict[int, tuple[f
 
 
 def _logit_limits(errors: pd.DataFrame) -> tuple[list[float], list[float]]:
-    """Return low and high of shares: t limits of the logit, whose error is that of the share over p (1 − p)."""
+    """Return low and high of shares: t limits of the logit, whose error is that of the share over p (1 − p).
+
+    A share in which all visits are alike, but for rounding, has no width: one of everything is 100% of each.
+    """
     share = errors["share"].to_numpy(np.float64).clip(1e-12, 1 - 1e-12)
-    reach = pd.Series(stdtrit(errors["degrees"], 0.5 + LEVEL / 2) * errors["standard_error"] / (share * (1 - share)))
+    binomial, error = share * (1 - share), errors["standard_error"].to_numpy(np.float64)
+    varies = (error**2 > _ROUNDING * binomial) & (binomial > 2e-12)
+    reach = np.where(varies, stdtrit(errors["degrees"], 0.5 + LEVEL / 2) * error / binomial, 0.0)
     centre = np.log(share / (1 - share))
-    low, high = (expit(centre + sign * reach.fillna(0.0).to_numpy(np.float64)) for sign in (-1, 1))
+    low, high = (expit(centre + sign * reach) for sign in (-1, 1))
     return low.tolist(), high.tolist()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from analysis.profiling.counted_shares import CountedStacks
 from analysis.profiling.database import Database
 from analysis.profiling.frames import AnyInts
-from analysis.profiling.query import Query, of_process
+from analysis.profiling.query import Query, QueryError, of_process
 from analysis.profiling.shelf import give_back_memory
 from models.arrays import Ints
 from scenarios.web.charts import OTHER
@@ -16,6 +16,8 @@ from scenarios.web.parameters import Restrictions
 from scenarios.web.tree import Amounts, PathFrames
 
 _MOST_ROOTS = 20
+_TRIES = 3
+"""How often paths are read if files of the profile change meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +45,22 @@ def rooted_paths(database: Database, queries: Sequence[Query], roots: Sequence[R
     database : asked
     queries : one, or two of one event
     roots : as of `roots_of`; what none of them has is below one frame together; none: no root frames
+
+    Raises
+    ------
+    QueryError, ProfileError
+        As `Database.stacks` does, and if files of the profile change again and again meanwhile.
     """
+    for _ in range(_TRIES):
+        state = database.identity
+        paths = _rooted_paths(database, queries, roots)
+        if database.identity == state:
+            return paths
+    raise QueryError("the profile's files change while they are read; ask again")
+
+
+def _rooted_paths(database: Database, queries: Sequence[Query], roots: Sequence[Restrictions]) -> RootedPaths:
+    """Return the call paths of queries, from several answers."""
     names = [value for ((_, (value,)),) in roots]
     by = (roots[0][0][0],) if roots else ()
     stacks = [CountedStacks.of(database, replace(query, by=by), names) for query in queries]

@@ -102,7 +102,7 @@ class PathFrames:
         return np.cumsum(wanted), self.code[once]
 
     def functions(self, value: Amounts) -> pd.DataFrame:
-        """Return function, value (callees included) and own value of those on the paths, the greatest first.
+        """Return function, value (callees included) and own value of those that have events, the greatest first.
 
         Parameters
         ----------
@@ -114,17 +114,16 @@ class PathFrames:
         >>> rows.to_dict("list")
         {'function': ['main', 'f'], 'value': [7, 3], 'own': [4, 3]}
         """
-        sums, on = np.zeros((2, len(self.names)), dtype=value.dtype), np.zeros(len(self.names), dtype=np.bool_)
+        sums = np.zeros((2, len(self.names)), dtype=value.dtype)
         for begin in range(0, len(value), _PATHS_AT_ONCE):
             some = slice(begin, begin + _PATHS_AT_ONCE)
             first = self.first[begin : begin + _PATHS_AT_ONCE + 1]
             part = replace(self, first=first - first[0], code=self.code[first[0] : first[-1]])
             inside, code = part.once()
-            on[code] = True
             np.add.at(sums[0], code, np.repeat(value[some], np.diff(inside)))
             having = np.diff(part.first) > self.roots
             np.add.at(sums[1], part.code[part.first[1:][having] - 1], value[some][having])
-        known = np.flatnonzero(on)
+        known = np.flatnonzero(sums[0])
         order = known[np.argsort(-sums[0, known], kind="stable")]
         names = [self.names[at] for at in order.tolist()]
         return pd.DataFrame({"function": names, "value": sums[0, order], "own": sums[1, order]})
@@ -161,6 +160,18 @@ def _numbered(key: Ints) -> tuple[Ints, AnyInts]:
     return key[new], at
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """Frames of one depth, those that are left out too."""
+
+    of_path: AnyInts
+    """(p,) place of each path's frame among them."""
+    events: Amounts
+    """(f,)"""
+    number: AnyInts
+    """(f,) number of each, −1: it is left out."""
+
+
 class Tree:
     """Frames of two sets of stacks: each a function under the frame before it; the root, number 0, is before all.
 
@@ -189,56 +200,81 @@ class Tree:
         self, paths: PathFrames, after: Amounts, before: Amounts | None = None, most: int = MOST_FRAMES
     ) -> None:
         self._names, self.paths, self._most = paths.names, len(paths.first) - 1, most
-        earlier = np.zeros_like(after) if before is None else before
         self.frames, self.unmatched = 1, 0
         """Frames in all; events of the other set in frames that have none of these, and are below such that have."""
-        length = np.diff(paths.first).astype(np.int32)
-        whole = max(int(after.sum()), 1), max(int(earlier.sum()), 1)
-        codes = max(len(paths.names), 1)
-        self._levels: list[tuple[AnyInts, AnyInts]] = []
-        ends = length == 0
-        columns = [
-            (np.array([-1]), np.array([-1]), np.zeros(1, dtype=np.int64)),
-        ]
-        amounts = [tuple(np.array([part.sum()], dtype=after.dtype) for part in (after, earlier, after[ends]))]
-        going, depth, count = np.flatnonzero(~ends).astype(np.int32), 0, 1
-        node, above, numbers = np.zeros(len(going), dtype=np.int32), np.array([1]), np.zeros(1, dtype=np.int32)
+        self._events = [after] if before is None else [after, before]
+        self._whole = [max(int(events.sum()), 1) for events in self._events]
+        self._count, self._levels = 1, list[tuple[AnyInts, AnyInts]]()
+        """Of each depth, paths and their frames of that depth that are not left out."""
+        self._columns = [(np.array([-1]), np.array([-1]), np.zeros(1, dtype=np.int64))]
+        ends = paths.first[1:] == paths.first[:-1]
+        sums = [np.array([events.sum()], dtype=after.dtype) for events in self._events]
+        self._sums = [(*sums, np.array([after[ends].sum()], dtype=after.dtype))]
+        going = np.flatnonzero(~ends).astype(np.int32)
+        above = _Level(np.zeros(len(going), dtype=np.int32), np.array([1]), np.zeros(1, dtype=np.int32))
         # Beyond the least of the largest so far, a frame that is deeper may be one of these.
-        top, waiting, least = [amounts[0][0]], 0, -1
+        top, waiting, least = [sums[0]], 0, -1
         while len(going):
-            key = node.astype(np.int64)
-            key *= codes
-            key += paths.code[paths.first[going] + depth]
-            key, at = _numbered(key)
-            depth, ends = depth + 1, length[going] == depth + 1
-            caller = (key // codes).astype(np.int32)
-            sums = [np.zeros(len(key), dtype=after.dtype) for _ in range(2)]
-            for own, amount in zip(sums, (after, earlier), strict=True):
-                np.add.at(own, at, amount[going])
-            self.frames += len(key)
-            self.unmatched += int(sums[1][(sums[0] == 0) & (above[caller] != 0)].sum())
-            wanted = np.add(*(own / total for own, total in zip(sums, whole, strict=True))) >= 2 * SMALLEST_SHARE
-            wanted |= sums[0] > least
-            wanted &= numbers[caller] >= 0
-            number = np.where(wanted, count + np.cumsum(wanted, dtype=np.int32) - 1, np.int32(-1))
-            columns.append((numbers[caller[wanted]], (key % codes)[wanted], np.full(int(wanted.sum()), depth)))
-            last, inside = np.zeros(int(wanted.sum()), dtype=after.dtype), wanted[at]
-            np.add.at(last, number[at[inside & ends]] - count, after[going[inside & ends]])
-            amounts.append((sums[0][wanted], sums[1][wanted], last))
-            self._levels.append((going[inside], number[at[inside]]))
-            count += len(last)
-            top.append(sums[0][wanted])
+            at = paths.first[going]
+            at += len(self._levels)
+            ends = at + 1 == paths.first[1:][going]
+            level = self._descend(going, paths.code[at], above, (ends, least))
+            top.append(self._sums[-1][0])
             waiting += len(top[-1])
             if waiting > most // 4:
                 top, waiting = [np.sort(np.concatenate(top))[-most:]], 0
                 least = int(top[0][0]) if len(top[0]) == most else -1
-            going, node, above, numbers = going[~ends], at[~ends], sums[0], number
-            del key, at, caller, sums, wanted, inside, ends
+            going, above = going[~ends], _Level(level.of_path[~ends], level.events, level.number)
             if len(going) > _PATHS_AT_ONCE:
                 give_back_memory()
-        self.caller, self.code, self.depth = map(np.concatenate, zip(*columns, strict=True))
-        self.after, self.before, self.own = map(np.concatenate, zip(*amounts, strict=True))
+        self.caller, self.code, self.depth = map(np.concatenate, zip(*self._columns, strict=True))
+        self.after, *others, self.own = map(np.concatenate, zip(*self._sums, strict=True))
+        self.before = others[0] if others else np.zeros_like(self.after)
         """Events with callees, those of the other set, and events of a frame itself."""
+
+    def _descend(self, going: AnyInts, code: AnyInts, above: "_Level", rule: tuple[Bools, int]) -> "_Level":
+        """Add the frames of the next depth.
+
+        Parameters
+        ----------
+        going : (p,) paths that have one
+        code : (p,) names there
+        above : the depth before, of these paths
+        rule : (p,) whether it is the last of its path; events beyond which a frame is not left out
+        """
+        key = above.of_path.astype(np.int64)
+        key *= max(len(self._names), 1)
+        key += code
+        key, at = _numbered(key)
+        caller = (key // max(len(self._names), 1)).astype(np.int32)
+        sums = [np.zeros(len(key), dtype=events.dtype) for events in self._events]
+        for own, events in zip(sums, self._events, strict=True):
+            np.add.at(own, at, events[going])
+        self.frames += len(key)
+        drawn = sums[0] > rule[1]
+        if len(sums) > 1:
+            self.unmatched += int(sums[1][(sums[0] == 0) & (above.events[caller] != 0)].sum())
+            shares = (own / whole for own, whole in zip(sums, self._whole, strict=True))
+            drawn |= np.add(*shares) >= 2 * SMALLEST_SHARE
+        else:
+            drawn |= sums[0] >= 2 * SMALLEST_SHARE * self._whole[0]
+        drawn &= above.number[caller] >= 0
+        count = self._count
+        number = np.where(drawn, count + np.cumsum(drawn, dtype=np.int32) - 1, np.int32(-1))
+        self._columns.append(
+            (
+                above.number[caller[drawn]],
+                key[drawn] % max(len(self._names), 1),
+                np.full(int(drawn.sum()), len(self._levels) + 1),
+            )
+        )
+        last, inside = np.zeros(int(drawn.sum()), dtype=sums[0].dtype), drawn[at]
+        self._count += len(last)
+        ending = inside & rule[0]
+        np.add.at(last, number[at[ending]] - count, self._events[0][going[ending]])
+        self._sums.append((*(own[drawn] for own in sums), last))
+        self._levels.append((going[inside], number[at[inside]]))
+        return _Level(at, sums[0], number)
 
     def __len__(self) -> int:
         """Return how many frames are left."""

@@ -1,11 +1,13 @@
 import itertools
 import json
+import shutil
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.profiling.counted_shares import CountedStacks
 from analysis.profiling.database import Database
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
@@ -301,6 +303,72 @@ def test_a_flame_graph_reads_its_samples_once(pages, monkeypatch):
     monkeypatch.setattr(Database, "counted", counted)
     assert ask(pages, "/flame.json").status == 200
     assert asked == [("visit", "application")]
+
+
+def test_a_frame_of_everything_has_an_interval_without_width(tmp_path):
+    """Rounding alone tells its visits apart: it was said to be between 0 and 100%."""
+    for number in range(40):
+        lines = [f"main;serve;f{at % 20};g{at} {1 + number * at % 13}" for at in range(60)]
+        (tmp_path / f"m{number}.folded").write_text("\n".join(lines) + "\n")
+    files = sorted(tmp_path.glob("*.folded"))
+    import_files(files, tmp_path / "made", machines=1_000, equal_lengths=True)
+    tree = ask(application(tmp_path / "made"), "/flame.json").json()
+    columns, names = tree["trees"][0], tree["functions"]["name"]
+    for number, value in enumerate(columns["value"]):
+        low, high = columns["low"][number], columns["high"][number]
+        if number and value == tree["value"]:
+            assert (low, high) == (1.0, 1.0), names[columns["function"][number]]
+        elif low is not None and number:
+            assert 0.0 < low < high < 1.0
+
+
+@pytest.mark.parametrize("key", ["process", "visit"])
+def test_root_frames_may_be_of_processes_and_visits(pages, key):
+    answer = ask(pages, f"/flame.json?by={key}").json()
+    assert answer["lacking"] == "no intervals: each visit was drawn once"
+    assert answer["value"] == ask(pages, "/flame.json").json()["value"]
+    assert len(answer["trees"][0]["parent"]) > 20
+    assert ask(pages, f"/flamediff.json?by={key}&{SIDES}").status == 200
+
+
+def test_events_beyond_64_bits_are_whole_numbers(tmp_path):
+    for number in range(4):
+        stacks = [
+            ((Frame("f", "a"), Frame("main", "a")), (2**61 + 1024 * number,)),
+            ((Frame("main", "a"),), (2**61,)),
+        ]
+        (tmp_path / f"{number}.pb.gz").write_bytes(write_pprof(profile_of([Measure("samples")], stacks)))
+    import_files(sorted(tmp_path.glob("*.pb.gz")), tmp_path / "made")
+    answer = ask(application(tmp_path / "made"), "/flame.json").json()
+    assert answer["value"] == 8 * 2**61 + 1024 * 6
+    assert sorted(answer["functions"]["own"])[-2:] == [4 * 2**61, 4 * 2**61 + 1024 * 6]
+
+
+def test_a_profile_that_changes_while_it_is_drawn_is_read_again(tmp_path, monkeypatch):
+    """Stacks of the one with the names of the other would be drawn."""
+    for name in ("before", "after"):
+        (tmp_path / f"{name}.folded").write_text(f"main;{name} 3\nmain 1\n")
+        import_files([tmp_path / f"{name}.folded"], tmp_path / name)
+    usual, folder = CountedStacks.of.__func__, tmp_path / "before"
+
+    def changing(cls, *args):
+        counted = usual(cls, *args)
+        for file in (tmp_path / "after").iterdir():
+            shutil.copy(file, folder / file.name)
+        return counted
+
+    monkeypatch.setattr(CountedStacks, "of", classmethod(changing))
+    pages = application(folder)
+    answer = ask(pages, "/flame.json")
+    assert answer.status != 200 or "before" not in answer.json()["functions"]["name"]
+    monkeypatch.undo()
+    assert "after" in ask(pages, "/flame.json").json()["functions"]["name"]
+
+
+def test_a_difference_has_the_functions_of_the_side_that_is_drawn(pages):
+    only = ask(pages, "/flamediff.json?a=job=search&b=job=a%26b%20%3Cc%3E").json()
+    alone = ask(pages, "/flame.json?where=job=a%26b%20%3Cc%3E").json()
+    assert only["functions_in_all"] == alone["functions_in_all"]
 
 
 def test_the_largest_functions_are_listed_though_no_frame_of_them_is_drawn(pages, monkeypatch):
