@@ -226,9 +226,13 @@ class CountedStacks:
         own = self.counted.places["stack"].to_numpy(np.int64)[self.pairs.place]
         own *= width
         own += self.pairs.root
-        at = np.minimum(np.searchsorted(known, own), len(known) - 1)
+        at = np.searchsorted(known, own)
+        np.minimum(at, len(known) - 1, out=at)
         other = known[at] != own
-        first, last = begin[at], begin[at + 1]
+        del known, own
+        first = begin[at]
+        at += 1
+        last = begin[at]
         first[other] = last[other] = 0
         return first, last
 

@@ -102,13 +102,13 @@ def functions(site: ProfileSite, paths: RootedPaths) -> pd.DataFrame | str:
     both = sides(site, paths)
     if isinstance(both, str):
         return both
-    first, function = paths.frames.once()
-    place = np.zeros(len(paths.frames.names), dtype=np.int32)
+    (first, function), every = paths.frames.once(), paths.frames.names
+    del paths  # its frames take as much memory as the functions do
+    place = np.zeros(len(every), dtype=np.int32)
     place[function] = 1
     on = np.flatnonzero(place)
     place[on] = np.arange(len(on))
-    names = [paths.frames.names[at] for at in on.tolist()]
-    items = first, np.take(place, function, out=function, mode="clip")
+    items, names = (first, np.take(place, function, out=function, mode="clip")), [every[at] for at in on.tolist()]
     errors = [side.errors(items, names) for side in both]
     return _changes(errors).rename(columns={"item": "function"})
 
