@@ -444,16 +444,6 @@ class Database:
         functions = beside[0] if beside else self.inclusive(query, apart=apart)
         return edges.drop(columns="of"), int(edges["of"].max()) if len(edges) else 0, functions
 
-    def has_paths(self, query: Query) -> bool:
-        """Return whether a query has samples with call paths.
-
-        Raises
-        ------
-        QueryError, ProfileError
-            As `stacks` does.
-        """
-        return self._of_stacks("has paths", replace(query, by=()), lambda _, sums: sums.samples > 0, None)
-
     def apart(self, query: Query, most: int, *, greatest: bool = False) -> pd.DataFrame:
         """Sum the samples that have call paths by path and by the query's dimensions of processes.
 
@@ -495,29 +485,6 @@ class Database:
             If call paths refer to nothing.
         """
         return self._answered(None, self._with_stacks(lambda cursor: paths.frames_on(cursor, stacks, room)))
-
-    def through(self, query: Query, term: str) -> tuple[int, int]:
-        """Sum the samples whose call path has a function of which the name contains a text, each once.
-
-        Parameters
-        ----------
-        query : as in `stacks`; values of its dimensions of processes count as further names
-        term : the text, in any case
-
-        Returns
-        -------
-        tuple
-            Value of these samples; how many of the functions on their paths match.
-
-        Raises
-        ------
-        QueryError, ProfileError
-            As `stacks` does.
-        """
-        by_process = replace(query, by=tuple(filter(of_process, query.by)))
-        return self._of_stacks(
-            f"through {term}", by_process, lambda cursor, sums: paths.through(cursor, sums, term), None
-        )
 
     def callers(self, function: str, query: Query) -> pd.DataFrame:
         """Sum the samples whose call path has a function by who called it.

@@ -284,37 +284,6 @@ def frames_on(cursor: duckdb.DuckDBPyConnection, stacks: Ints, room: int) -> tup
     return names, np.cumsum(first), codes[:begin]
 
 
-def through(cursor: duckdb.DuckDBPyConnection, sums: Sums, term: str) -> tuple[int, int]:
-    """Return the value of all samples with a function or a dimension's value that contains a text, and the functions.
-
-    Parameters
-    ----------
-    cursor, sums : as in `paths`
-    term : in any case; each sample counts once
-
-    Returns
-    -------
-    tuple
-        Value; how many functions' names contain it, of those that have a stack with samples.
-    """
-    names = _code_functions(cursor)
-    weights, small = _weights(cursor, sums), term.lower()
-    matching = np.array([small in name.lower() for name in names], dtype=bool)
-    reached, matched = [np.empty(0, np.int64)], np.zeros(len(names), dtype=bool)
-    for part in frames.read(cursor):
-        hit = matching[part.code] & np.repeat(weights.places(part.stack) >= 0, part.length)
-        matched[np.unique(part.code[hit])] = True
-        reached.append(np.unique(np.repeat(part.stack, part.length)[hit]))
-    cursor.register("reached", pa.table({"stack": np.concatenate(reached)}))
-    own = "".join(f" OR contains(lower({quoted(name)}::VARCHAR), $term)" for name in sums.by)
-    (value,) = cursor.execute(
-        "SELECT coalesce(sum(value), 0)::VARCHAR FROM groups JOIN process_keys USING (pkey)"
-        f" WHERE stack IN (SELECT stack FROM reached){own}",
-        {"term": small} if sums.by else None,
-    ).fetchone() or ("0",)
-    return int(value), int(matched.sum())
-
-
 def _code_functions(cursor: duckdb.DuckDBPyConnection) -> list[str]:
     """Number the functions' names in their order, by location, and return the names."""
     cursor.execute(

@@ -68,7 +68,8 @@ class FlameView:
     around: list[Table]
     """Callers and callees of the function in focus."""
     nodes: Table
-    paths: Table
+    paths: Table | None
+    """Not of a search, which is for functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,13 @@ def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     view, focus = _drawn(parameters)
     request = replace(parameters, more={})
     unit = unit_of(site, request.query.event)
-    stacks, inclusive = site.database.stacks_and_functions(request.query, request.top)
-    total = sum(map(int, inclusive["own"]))
     find = parameters.more.get("find", "").strip()
-    matches = search(site, request.query, find) if find else None
-    listed_functions = inclusive if matches is None else matches.functions
+    matches, stacks = search(site, request.query, find) if find else None, None
+    if matches is None:
+        stacks, listed_functions = site.database.stacks_and_functions(request.query, request.top)
+        total = sum(map(int, listed_functions["own"]))
+    else:
+        listed_functions, total = matches.functions, matches.total
     drawing = replace(parameters, more={name: parameters.more[name] for name in _DRAWN if name in parameters.more})
     links = {"function": to_flame(request)}
     shown = FlameView(
@@ -119,12 +122,9 @@ def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
         exports=[(text, request.url(path)) for path, text in EXPORTS.items()],
         around=_around(site, request, focus, total) if focus else [],
         nodes=of_frame(functions_table(listed_functions, request.top, total), _title(find), links, unit=unit),
-        paths=of_frame(
-            _paths(stacks, total),
-            "Call paths",
-            unit=unit,
-            event=request.query.event,
-        ),
+        paths=None
+        if stacks is None
+        else of_frame(_paths(stacks, total), "Call paths", unit=unit, event=request.query.event),
     )
     return WebPage("flame.html", "Flame graph", shown)
 

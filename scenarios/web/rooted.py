@@ -85,15 +85,21 @@ def _rooted_paths(database: Database, queries: Sequence[Query], roots: Sequence[
     return RootedPaths(queries, stack, root, frames, events, stacks)
 
 
-def roots_of(database: Database, query: Query) -> list[Restrictions]:
+def every_root(database: Database, query: Query) -> list[Restrictions]:
+    """Return `roots_of` with all values of the key."""
+    return roots_of(database, query, None)
+
+
+def roots_of(database: Database, query: Query, most: int | None = _MOST_ROOTS) -> list[Restrictions]:
     """Return restrictions to the largest values of the first key that belongs to processes, none without one.
 
     Parameters
     ----------
     database, query : asked
+    most : how many; none: all
     """
     key = next((key for key in query.by if of_process(key)), None)
     if key is None:
         return []
-    largest = database.query(replace(query, by=(key,)), _MOST_ROOTS)
+    largest = database.query(replace(query, by=(key,)), most)
     return [((key, (str(value),)),) for value in largest[key]]

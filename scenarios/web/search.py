@@ -1,16 +1,18 @@
 """Search of a flame graph: what goes through functions with a text in their names, whether they are drawn or not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from analysis.profiling.query import Query, of_process
+from analysis.profiling.query import Query
 from scenarios.views.conclusion import Payload
 from scenarios.web.calls import ROOTS
 from scenarios.web.listing import both
 from scenarios.web.parameters import PageQuery, Pairs, RefusedError, gather, read
 from scenarios.web.repository import function_links
+from scenarios.web.rooted import every_root, rooted_paths
 from scenarios.web.site import ProfileSite
 
 MOST_LISTED = 200
@@ -26,7 +28,7 @@ class Search:
     total: int
     """Value of all samples with stacks."""
     functions: pd.DataFrame
-    """All functions that match, as `Database.inclusive` gives them."""
+    """All functions that match: function, value, own, share; the greatest first."""
 
     @property
     def sentence(self) -> str:
@@ -44,10 +46,13 @@ def search(site: ProfileSite, query: Query, text: str) -> Search:
     site, query : asked; a dimension of processes among its keys has the names of root frames
     text : a part of a name
     """
-    key = next((name for name in query.by if of_process(name)), None)
-    value, _ = site.database.through(replace(query, by=() if key is None else (key,)), text)
-    functions = site.database.inclusive(query)
-    return Search(text, value, sum(map(int, functions["own"])), functions[containing(functions, text)])
+    paths = rooted_paths(site.database, [query], every_root(site.database, query))
+    (events,) = paths.events
+    matching = np.array([text.lower() in name.lower() for name in paths.frames.names], dtype=np.bool_)
+    functions, total = paths.frames.functions(events), int(events.sum())
+    functions = functions.assign(share=[int(value) / total for value in functions["value"]])
+    value = int(events[paths.frames.having(matching)].sum())
+    return Search(text, value, total, functions[containing(functions, text)])
 
 
 def containing(functions: pd.DataFrame, text: str) -> pd.Series:

@@ -95,6 +95,12 @@ class PathFrames:
         wanted = np.bincount(self.owner[frames], minlength=len(self.first) - 1)
         return PathFrames(self.names, np.append(0, np.cumsum(wanted)), self.code[frames])
 
+    def having(self, names: Bools) -> Bools:
+        """Return (P,) which paths have a frame with one of some names, root frames among them."""
+        on = np.append(0, np.cumsum(names[self.code], dtype=np.int32))
+        having: Bools = on[self.first[1:]] > on[self.first[:-1]]
+        return having
+
     def once(self) -> tuple[Ints, AnyInts]:
         """Return (P + 1,) where the functions of each path begin, and which they are, each once; no root frames."""
         once, wanted = np.zeros(len(self.code), dtype=np.bool_), np.zeros(len(self.first), dtype=np.int64)

@@ -7,7 +7,7 @@ places moves a function from what is expected; a change of its cost within them 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,6 @@ from analysis.profiling.query import QueryError
 from analysis.profiling.shelf import Shelf, ShelfPlace
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 from models.code.compiled import njit
-
-if TYPE_CHECKING:
-    pass
 
 ABOUT = ("application", "revision", "compiler")
 """What may be at fault besides the tags of visits."""

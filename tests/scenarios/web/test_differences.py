@@ -8,12 +8,14 @@ import pytest
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from analysis.profiling.intervals import share_intervals
+from analysis.profiling.intervals import ShareMoments, share_intervals
 from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.intervals import significant, with_change
 from scenarios.views.tables import value_text
 from scenarios.web.application import application
+from scenarios.web.differences import Side, frames
+from scenarios.web.tree import PathFrames, Tree
 from tests.helpers import drawn_profiles
 from tests.helpers.web_pages import ask, frame_paths, harmless
 
@@ -65,6 +67,20 @@ def test_a_difference_has_the_intervals_of_the_command_and_marks_what_really_cha
     assert marked(page) == ["grown"]
     assert "1 of 40 rows is beyond chance and coloured" in said(page)
     assert "the chance that any colour of the table is false is at most 5%" in said(page)
+
+
+def test_only_frames_that_are_large_on_both_sides_together_are_tested():
+    """Each further frame that is tested makes the others' changes harder to see."""
+    paths = [("main", f"f{at}") for at in range(6)]
+    after, before = np.array([10_000, 3, 2, 0, 1, 0]), np.array([10_000, 3, 2, 9, 1, 0])
+
+    def moments(items, value, names):
+        share = np.bincount(items[1], np.repeat(value, np.diff(items[0])), len(names)) / value.sum()
+        return ShareMoments(pd.DataFrame({"item": list(names)}), share, share * 1e-6, share * 1e-12, share, 50)
+
+    tree = Tree(PathFrames.of(paths), after, before)
+    (tested,) = frames([tree], Side(before.astype(float), moments), Side(after.astype(float), moments))
+    assert {tree.name(number) for number in tested} == {"main", "f0", "f1", "f3"}
 
 
 def test_frames_are_coloured_where_the_change_is_beyond_chance(grown):

@@ -81,6 +81,17 @@ def test_small_frames_are_left_out_and_those_of_which_something_is_said_are_not(
     assert {whole[at] for at in all_.largest()[:25].tolist()} <= set(paths_of(few).values())
 
 
+def test_frames_that_are_drawn_are_not_left_out_where_there_are_many():
+    """Of 6,000 paths whose frames are of like size, the 2,000 largest, as they are without leaving any out."""
+    draws = np.random.default_rng(9)
+    chosen = [tuple(f"f{at}" for at in draws.integers(0, 40, 5)) for _ in range(6_000)]
+    after = draws.integers(1, 30, len(chosen))
+    few, all_ = (Tree(PathFrames.of(chosen), after, most=most) for most in (2_000, 10**6))
+    whole, left = paths_of(all_), paths_of(few)
+    assert [left[at] for at in few.largest().tolist()] == [whole[at] for at in all_.largest().tolist()[:2_000]]
+    assert len(few) < len(all_) / 2
+
+
 def test_which_of_some_frames_are_on_each_path():
     chosen, after, _ = drawn(4, 100, 6)
     tree = Tree(PathFrames.of(chosen), after)
