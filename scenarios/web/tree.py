@@ -33,7 +33,7 @@ class PathFrames:
     code: AnyInts
     """(n,) number of each frame's name."""
     roots: int = 0
-    """Frames before the functions of each path: 1 if there are root frames."""
+    """Frames before the functions of each path: 1 if there are root frames, and they are first."""
 
     @classmethod
     def of(cls, paths: Sequence[Sequence[str]]) -> "PathFrames":
@@ -78,7 +78,8 @@ class PathFrames:
     def inverted(self) -> "PathFrames":
         """Return the paths from their ends on."""
         owner = self.owner
-        return replace(self, code=self.code[self.first[owner] + self.first[owner + 1] - 1 - np.arange(len(self.code))])
+        code = self.code[self.first[owner] + self.first[owner + 1] - 1 - np.arange(len(self.code))]
+        return replace(self, code=code, roots=0)
 
     def around(self, name: str) -> tuple["PathFrames", "PathFrames"]:
         """Return the paths from the outermost frame of a function on, and from it up; without it they are empty."""

@@ -21,7 +21,7 @@ from analysis.profiling.changes.detection import (
     windows_of,
 )
 from analysis.profiling.changes.scan import Noise, exemplary_root, threshold
-from analysis.profiling.changes.series import LEAST_MACHINES, CountSeries, FleetPart
+from analysis.profiling.changes.series import CountSeries, FleetPart
 from models.arrays import Bools, Floats, Ints
 
 HALVES = 2
@@ -30,6 +30,8 @@ MOST_SERIES = 4_000
 """Series within parts that are scanned, those of most samples: they take a second for every 15,000."""
 DOUBLED = 2.0
 """By which factor a function must be able to grow, for a day, to be found if machines were all alike."""
+LEAST_IN_PART = 6
+"""Machines that must have been sampled side by side in a part: on three, two days do not tell chance."""
 _WHOLE = 0.9
 """Part of a function's samples from which the whole fleet shows its changes as well: √0.9 is what parts' price is."""
 
@@ -57,15 +59,16 @@ def scanned_parts(series: CountSeries, criteria: WatchCriteria) -> tuple[list[Sc
     """Return which functions are looked at in which parts, and how many series of them are left out.
 
     Looked at are functions that are found if they double for a day in a part, were machines and days alike, and that
-    have at most nine tenths of their samples there. Of too many the largest are. All this depends on a function's
-    samples over all time alone, given which a window's are binomial, so it chooses no chance changes.
+    have at most nine tenths of their samples there, in parts that have `LEAST_IN_PART` machines. Of too many the
+    largest are. All this depends on a function's samples over all time alone, given which a window's are binomial, so
+    it chooses no chance changes.
 
     Parameters
     ----------
     series : of functions
     criteria : when a change is worth an alarm
     """
-    parts = [part for part in series.parts_of if part.side_by_side >= LEAST_MACHINES]
+    parts = [part for part in series.parts_of if part.side_by_side >= LEAST_IN_PART]
     if not parts or not len(series.functions):
         return [], 0
     strata, sizes = series.strata_of(), series.sizes

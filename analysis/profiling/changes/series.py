@@ -496,7 +496,8 @@ class FunctionCells:
             np.append(0, np.cumsum(entries[large])), columns, Shelf(), Shelf(), (kinds[0], kinds[1]), sizes[large]
         )
         wanted = np.isin(np.arange(count), large)
-        for part in np.split(np.arange(count), np.flatnonzero(np.diff(np.cumsum(entries) // _TOGETHER)) + 1):
+        parts = np.split(np.arange(count), np.flatnonzero(np.diff(np.cumsum(entries) // _TOGETHER)) + 1)
+        for part in parts if count else ():
             own = first[:, part[0] : part[-1] + 2]
             length = own[:, -1] - own[:, 0]
             order = np.empty(int(entries[part][wanted[part]].sum()), dtype=np.int64)

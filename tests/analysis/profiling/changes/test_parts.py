@@ -10,6 +10,7 @@ from analysis.profiling.changes import parts as module
 from analysis.profiling.changes.detection import SeriesChange, WatchCriteria, changes, drifting
 from analysis.profiling.changes.parts import (
     HALVES,
+    LEAST_IN_PART,
     PartChange,
     changes_in_parts,
     clearest_of_both,
@@ -115,7 +116,7 @@ def test_scanned_are_functions_that_would_be_found_if_they_doubled_for_a_day(mon
     )
     assert few == {1, 9}  # In data centres there are half as many again.
     assert enough == {9}
-    lonely = tuple(replace(part, side_by_side=2) for part in series.parts_of)
+    lonely = tuple(replace(part, side_by_side=LEAST_IN_PART - 1) for part in series.parts_of)
     assert scanned_parts(replace(series, parts_of=lonely), criteria) == ([], 0)
     monkeypatch.setattr(module, "MOST_SERIES", 12)
     scanned, left_out = scanned_parts(series, criteria)
