@@ -98,8 +98,8 @@ class PathFrames:
 
     def having(self, names: Bools) -> Bools:
         """Return (P,) which paths have a frame with one of some names, root frames among them."""
-        on = np.append(0, np.cumsum(names[self.code], dtype=np.int32))
-        having: Bools = on[self.first[1:]] > on[self.first[:-1]]
+        having = np.zeros(len(self.first) - 1, dtype=np.bool_)
+        having[np.searchsorted(self.first, np.flatnonzero(names[self.code]), "right") - 1] = True
         return having
 
     def once(self) -> tuple[Ints, AnyInts]:

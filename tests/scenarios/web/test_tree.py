@@ -118,6 +118,8 @@ def test_paths_are_inverted_and_cut_around_a_function_as_tuples_are():
     inner, outer = frames.around("f2")
     assert tuples(inner) == [path[path.index("f2") :] if "f2" in path else () for path in chosen]
     assert tuples(outer) == [path[path.index("f2") :: -1] if "f2" in path else () for path in chosen]
+    some = np.array([name in {"f1", "f3"} for name in frames.names])
+    assert frames.having(some).tolist() == ["f1" in path or "f3" in path for path in chosen]
     assert [len(path) for path in tuples(frames.around("nowhere")[0])] == [0] * len(chosen)
     first, code = frames.once()
     assert [set(code[a:b]) for a, b in pairwise(first)] == [
