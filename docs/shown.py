@@ -99,9 +99,11 @@ def run(text: str) -> str:
 
 def recipes() -> tuple[str, ...]:
     """Return the `wsc` commands of the Makefile's targets that .ci/run makes."""
-    targets = re.search(r"^ *for target in (.*); do$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    ci = (ROOT / ".ci/run").read_text()
+    named = re.findall(r"^ *(?:for target in|told) ([\w ]+)(?:; do| \|\|)", ci, re.MULTILINE)
+    targets = " ".join(named).split()
     made = re.findall(r"^(\w+): .*\n((?:\t.*\n)*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    steps = "".join(recipe for name, recipe in made if targets and name in targets[1].split())
+    steps = "".join(recipe for name, recipe in made if name in targets)
     return tuple(re.findall(r"^\t\$\(BIN\)/(wsc .*)$", steps, re.MULTILINE))
 
 
