@@ -256,7 +256,7 @@ class _Pairs:
     def of(cls, counted: "CountedSamples", root: AnyInts) -> "_Pairs":
         """Return the pairs of samples; `root` is of each of their keys."""
         kind = object if float(counted.keys["value"].sum()) >= _WIDE else np.int64
-        scale = counted.keys["scale"].to_numpy(np.float64).astype(np.int64).astype(kind)
+        scale = _whole(counted.keys["scale"].to_numpy(np.float64), kind)
         last, count = np.full(len(counted.places), -1, dtype=np.int32), 0
         before, place, of_pair = np.empty((3, max(len(last), 1)), dtype=np.int32)
         value = np.zeros(len(before), dtype=kind)
@@ -269,8 +269,7 @@ class _Pairs:
                     more = np.empty((3, len(before)), dtype=np.int32)
                     before, place, of_pair = np.concatenate([(before, place, of_pair), more], axis=1)
                     value = np.concatenate([value, np.zeros(len(value), dtype=kind)])
-            whole = amount.astype(np.int64).astype(kind) if amount.max(initial=0) < 2**63 else _whole(amount)
-            np.add.at(value, pair, whole * scale[key])
+            np.add.at(value, pair, _whole(amount, kind) * scale[key])
         return cls(last, before[:count], place[:count], of_pair[:count], value[:count])
 
     def find(self, place: AnyInts, root: AnyInts) -> AnyInts:
@@ -281,9 +280,11 @@ class _Pairs:
         return pair
 
 
-def _whole(amounts: "Amounts") -> "Amounts":
-    """Return amounts as Python's integers."""
-    return np.array([int(amount) for amount in amounts.tolist()], dtype=object)
+def _whole(amounts: "Amounts", kind: type) -> "Amounts":
+    """Return whole amounts as integers of 64 bits, or Python's if the kind is object."""
+    return (
+        np.array([int(amount) for amount in amounts.tolist()], dtype=object) if kind is object else amounts.astype(kind)
+    )
 
 
 @njit(nogil=True, borrows=True)
