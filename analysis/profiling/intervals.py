@@ -152,7 +152,7 @@ def _keys(clustered: pd.DataFrame, cluster: str) -> list[str]:
 
 _OTHERS = "\0others"
 """Key of everything that was not asked for; no name has such a character."""
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 """Variance of a share, relative to that of one sample, which is rounding: all clusters are alike."""
 
 
@@ -245,7 +245,7 @@ class ShareMoments:
         share, variance = self.share, self.variance
         binomial = share * (1.0 - share)
         with np.errstate(divide="ignore", invalid="ignore"):
-            varies = (variance > _ROUNDING * binomial) & (binomial > 1e-15)
+            varies = (variance > ROUNDING * binomial) & (binomial > 1e-15)
             effective = np.where(varies, binomial / variance, float(self.clusters))
             degrees = self.degrees
         shrunk = (ndtri(0.5 + confidence / 2) / stdtrit(degrees, 0.5 + confidence / 2)) ** 2

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import expit, stdtrit
 
 from analysis.profiling.frames import AnyInts
-from analysis.profiling.intervals import ShareMoments
+from analysis.profiling.intervals import ROUNDING, ShareMoments
 from analysis.profiling.shelf import give_back_memory
 from models.arrays import Floats, Ints
 from scenarios.profiling.intervals import CLUSTER, ERRORS, LEVEL, drawn, incomparable, with_change, without
@@ -20,8 +20,6 @@ from scenarios.web.tree import SMALLEST_SHARE, Tree
 
 _T = TypeVar("_T")
 _NO_PATHS = "no intervals: no samples have call paths"
-_ROUNDING = 1e-12
-"""Variance of a share, relative to that of one sample, which is rounding."""
 Items = tuple[Ints, AnyInts]
 """(P + 1,) where the items of each path begin, and numbers of the items, each once on a path."""
 
@@ -150,7 +148,7 @@ def _logit_limits(errors: pd.DataFrame) -> tuple[list[float], list[float]]:
     """
     share = errors["share"].to_numpy(np.float64).clip(1e-12, 1 - 1e-12)
     binomial, error = share * (1 - share), errors["standard_error"].to_numpy(np.float64)
-    varies = (error**2 > _ROUNDING * binomial) & (binomial > 2e-12)
+    varies = (error**2 > ROUNDING * binomial) & (binomial > 2e-12)
     reach = np.where(varies, stdtrit(errors["degrees"], 0.5 + LEVEL / 2) * error / binomial, 0.0)
     centre = np.log(share / (1 - share))
     low, high = (expit(centre + sign * reach) for sign in (-1, 1))
