@@ -39,6 +39,17 @@ def visits_of_fleet(database: Profile) -> pd.DataFrame:
     return visits[fleet].reset_index(drop=True) if fleet.any() else visits
 
 
+def on_visits(database: Profile, event: str) -> pd.DataFrame:
+    """Return application, platform, machine, visit, samples, value and share of what stands for the whole fleet.
+
+    Parameters
+    ----------
+    database : asked; it keeps the answer for whoever asks the same
+    event : generic event
+    """
+    return database.query(of_fleet(database, event, ("application", "platform", "machine", "visit")))
+
+
 def mean_frequency(visits: pd.DataFrame) -> "pd.Series[float]":
     """Return the mean frequency of busy threads on each platform, hertz, weighted by the visits' weights.
 

@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_ndtr, ndtri
 
-from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
+from analysis.profiling.fleet_samples import on_visits, visits_of_fleet
 from analysis.profiling.query import Profile, QueryError, unknown
 from analysis.profiling.questions.prediction import MOST_INSTANCES, PredictedPairs
 from analysis.profiling.questions.question import ranked
+from analysis.profiling.shelf import give_back_memory
 from models.arrays import Bools, Floats, Ints
 
 EVENTS = ("cycles", "instructions", "llc_misses")
@@ -152,11 +153,14 @@ def job_visits(database: Profile) -> JobVisits:
     lacking += [] if "cpu_s" in processes and processes["cpu_s"].gt(0).any() else ["processes.cpu_s"]
     if lacking:
         raise QueryError(f"the profile lacks {', '.join(lacking)}")
-    jobs = processes[~processes["application"].astype(str).str.startswith("[")]
+    jobs = processes.loc[~processes["application"].str.startswith("["), [*_KEYS, "cpu_s"]]
+    del processes
     rows = jobs.groupby(_KEYS, as_index=False).agg(instances=("cpu_s", "size"), cpu_s=("cpu_s", "sum"))
     rows = rows.merge(visits[["visit", *_OF_VISITS]], on="visit")
-    for table in counted:
-        rows = rows.merge(table, on=_KEYS, how="left")
+    del jobs
+    give_back_memory()
+    while counted:
+        rows = rows.merge(counted.pop(0), on=_KEYS, how="left")
     rows = rows.fillna(0.0).sort_values(_KEYS, ignore_index=True)
     length = rows["length_s"].to_numpy(np.float64)
     per_s = 1.0 / (rows["weight"].to_numpy(np.float64) * length)
@@ -177,7 +181,7 @@ def job_visits(database: Profile) -> JobVisits:
 
 
 def _counted(database: Profile, event: str) -> pd.DataFrame:
-    table = database.query(of_fleet(database, event, _KEYS))
+    table = on_visits(database, event)
     if not len(table):
         raise QueryError(f"the profile has no samples of {event}")
     return table[_KEYS].assign(**{event: table["value"].astype(np.float64), f"{event}_samples": table["samples"]})

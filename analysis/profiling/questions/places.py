@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtrit
 
-from analysis.profiling.fleet_samples import mean_frequency, of_fleet, visits_of_fleet
+from analysis.profiling.fleet_samples import mean_frequency, of_fleet, on_visits, visits_of_fleet
 from analysis.profiling.metrics import cpi
 from analysis.profiling.query import Profile, QueryError, unknown
 from analysis.profiling.questions.corunners import check_threads
@@ -125,21 +125,25 @@ def colocate(
         If `threads` is not above 0, or there are no samples of an application of that name.
     """
     check_threads(threads)
-    cycles, instructions = (
-        database.query(of_fleet(database, event, ("application", "platform", "machine", "visit")))
-        for event in ("cycles", "instructions")
-    )
+    both = _with_instructions(database)
     processes = database.table("processes")[["visit", "application"]].drop_duplicates()
-    keys = ["application", "platform", "machine", "visit"]
-    both = cycles.merge(instructions, on=keys, suffixes=("", "_below")).sort_values(keys, ignore_index=True)
     names = sorted(name for name in both["application"].unique() if not name.startswith("["))
     wrong = [name for name in (application, beside) if name and name not in names]
     if wrong:
         raise QueryError("\n".join(unknown("application", name, names) for name in wrong))
     present = _present(processes, names)
-    rows = [row for name in names for row in _beside(both[both["application"] == name], present, min_visits)]
+    rows = [
+        row for name, own in both.groupby("application") if name in names for row in _beside(own, present, min_visits)
+    ]
     enough = [row for row in rows if min(row[2], row[3]) >= min_machines]
     return _shrunk(pd.DataFrame(enough, columns=_MEASURED), top, {"application": application, "beside": beside})
+
+
+def _with_instructions(database: Profile) -> pd.DataFrame:
+    """Return cycles, and instructions below them, of applications on visits, in order of platforms and machines."""
+    keys, counted = ["application", "platform", "machine", "visit"], ["samples", "value"]
+    cycles, instructions = (on_visits(database, event)[keys + counted] for event in ("cycles", "instructions"))
+    return cycles.merge(instructions, on=keys, suffixes=("", "_below")).sort_values(keys, ignore_index=True)
 
 
 def _present(processes: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -159,7 +163,8 @@ def _beside(own: pd.DataFrame, present: pd.DataFrame, min_visits: int) -> list[_
     weight = np.minimum(weight, np.median(weight))
     machine, platform = (pd.factorize(own[key], sort=True)[0].astype(np.int64) for key in ("machine", "platform"))
     start = np.flatnonzero((np.diff(machine, prepend=-1) != 0) | (np.diff(platform, prepend=-1) != 0))
-    seen_on = present.reindex(own["visit"]).fillna(value=False).to_numpy(np.bool_)
+    at = present.index.get_indexer(pd.Index(own["visit"]))
+    seen_on = present.to_numpy()[at] & (at >= 0)[:, None]
     on_visits = seen_on.sum(axis=0)
     others = np.flatnonzero(np.minimum(on_visits, log.size - on_visits) >= max(1, min_visits))
     others = others[present.columns[others] != name]
