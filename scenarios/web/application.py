@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from copy import copy
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -162,7 +161,7 @@ def _safely(
 ) -> Endpoint:
     """Return an endpoint that runs in a thread once its turn has come and turns every error into a response.
 
-    Requests for the same address at once get copies of one response.
+    Requests for the same address at once get one response; what is sent with it depends on nothing but the address.
     """
 
     def answer(request: Request) -> Response:
@@ -182,10 +181,7 @@ def _safely(
 
     async def endpoint(request: Request) -> Response:
         try:
-            shared = await workers.share(str(request.url), lambda: answer(request), lambda: _gone(request))
-            own = copy(shared)
-            own.raw_headers = list(shared.raw_headers)
-            return own
+            return await workers.share(str(request.url), lambda: answer(request), lambda: _gone(request))
         except AbandonedError:
             return Response(status_code=_ABANDONED)
         except BusyError as error:

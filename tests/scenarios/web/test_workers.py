@@ -184,7 +184,7 @@ def test_work_that_was_cancelled_asks_no_further_query():
         cancellation.run(two_queries)
 
 
-def test_requests_for_one_address_at_once_get_copies_of_one_response(small_profile, monkeypatch):
+def test_requests_for_one_address_at_once_get_one_response(small_profile, monkeypatch):
     begun, ended, usual = [], threading.Event(), pages_of.PAGES["/query"]
 
     def work(site, pairs):

@@ -95,6 +95,22 @@ def test_cost_that_moved_in_the_whole_fleet_did_not_grow_in_a_part_of_it():
     assert clearest_of_both([replace(growth.change, root=1.0)], [growth]) == [growth]
 
 
+@pytest.mark.parametrize(("of_fleet", "own"), [(1e-4, False), (1e-6, True)])
+def test_days_of_a_part_differ_at_least_as_much_as_those_of_the_fleet(of_fleet, own):
+    """A part whose days are alike has the fleet's drift; one whose days differ by 10% beyond chance has its own."""
+    cells = drawn("drifting").cells.toarray().reshape(9, 6, 480)
+    cells[0, SKYLAKE, 456:] *= 1.5
+    if own:
+        cells[:8] *= np.repeat(np.exp(stream(21, "days").normal(0.0, 0.1, (8, 1, 20))), 24, axis=2)
+    series = series_of(TAGS, cells, DESIGN)
+    series = replace(series, noise=replace(series.noise, drift=np.full(1, of_fleet), walk=np.full(1, of_fleet / 10)))
+    (skylake,) = (part for part in scanned_parts(series, CRITERIA)[0] if part.part.value == "skylake")
+    ((_, some, _),) = changes_in_parts(series, CRITERIA, [skylake], [])
+    assert some.noise.drift.min() >= of_fleet
+    assert some.noise.walk.min() >= of_fleet / 10
+    assert own == (some.noise.drift.max() + some.noise.walk.max() > 1e-3)
+
+
 def test_scanned_are_functions_that_would_be_found_if_they_doubled_for_a_day(monkeypatch):
     """By hand: of 9 functions all are told everywhere, of a twentieth of their samples none; machines decide, too."""
     criteria = WatchCriteria()
