@@ -28,7 +28,7 @@ _SIZES, _LARGER = (0.0001, 0.001, 0.01), (0.03, 0.1, 0.3)
 _KINDS: "tuple[Kind, ...]" = ("growth", "improvement", "transient", "shift")
 _LISTED = 3
 _KNOWN_TIME = "if you know when to look, `wsc profile regress --at TIME` may find smaller changes"
-FACTORS_END = 64.0
+LARGEST_FACTOR = 64.0
 """Largest growth that is tried."""
 
 
@@ -294,7 +294,7 @@ class ProfileWatch(Conclusion):
             else:
                 cost = 100.0 * size.share * (size.factor - 1.0)
                 parts.append(f"of {name} by {_upwards(size.factor)} × ({cost:.2g} points)")
-        missed = f"of {' or '.join(never)} not even by {FACTORS_END:g} ×" if never else ""
+        missed = f"of {' or '.join(never)} not even by {LARGEST_FACTOR:g} ×" if never else ""
         within = "a day" if self.width_s <= DAY_S else typed("TIME", self.width_s)
         fleet = "in the whole fleet " if self.within else ""
         known = f"found within {within} with {self.probability:.0%} probability: growth {fleet}of a function "

@@ -13,7 +13,7 @@ VERSIONS = ("revision", "compiler", "kernel")
 PLACES = ("platform", "datacentre", "application")
 """Dimensions whose values stay: what happens there acts from the change on."""
 RANKS = (*VERSIONS, *PLACES, "everywhere")
-_EQUAL = 2.0
+_EQUAL_DEVIANCE = 2.0
 """Dispersions of deviance within which the cause that is likelier beforehand, the earlier of `RANKS`, is named."""
 _ABSENT = ("", "[none]", "nan", "None")
 
@@ -71,7 +71,7 @@ def _ranked(fitted: Sequence[Explanation]) -> list[Explanation]:
     order = sorted(fitted, key=lambda cause: (-cause.explained, RANKS.index(cause.dimension)))
     if not order:
         return []
-    best = [cause for cause in order if cause.explained >= order[0].explained - _EQUAL]
+    best = [cause for cause in order if cause.explained >= order[0].explained - _EQUAL_DEVIANCE]
     first = min(best, key=lambda cause: (RANKS.index(cause.dimension), -cause.explained))
     return [first, *(cause for cause in order if cause is not first)]
 

@@ -8,7 +8,7 @@ from analysis.profiling.changes.segments import Segments, by_hour
 from analysis.profiling.changes.series import Clock, CountSeries
 
 _MOST_STEPS = 48
-_HALF = 1.96
+_QUANTILE = 1.96
 
 
 def course(series: CountSeries, change: SeriesChange) -> pd.DataFrame:
@@ -43,7 +43,7 @@ def course(series: CountSeries, change: SeriesChange) -> pd.DataFrame:
     )
     levels = Segments(edges.astype(np.int64), observed, expected)
     dispersion = series.noise.over_days(change.series)
-    middle, half = levels.log_level, _HALF * levels.error(dispersion)
+    middle, half = levels.log_level, _QUANTILE * levels.error(dispersion)
     sampled = np.where(expected > 0, 1.0, np.nan)
     return pd.DataFrame(
         {

@@ -22,7 +22,7 @@ LEAST_CHANGE = 0.02
 """Change of the part of an image's samples that have a name from which names are said to have come or gone."""
 LEAST_EXPECTED = 10.0
 """Samples that a function should have had on the other side, with a name, to be compared at all."""
-LEFT = 0.75
+UNEXPLAINED = 0.75
 """Part of a change, as a logarithm, from which on names explain too little of it."""
 
 
@@ -146,7 +146,7 @@ def _moved_name(
     if cells[:, sides[0]].sum() * few >= LEAST_EXPECTED * plenty:
         edges = (change.start, change.start, stop)
         raw, again = (moved_between(counts, change.series, edges) for counts in (series, could))
-        if abs(again.log_factor) > min(bound * again.error, LEFT * abs(raw.log_factor)):
+        if abs(again.log_factor) > min(bound * again.error, UNEXPLAINED * abs(raw.log_factor)):
             return change
     unnamed = np.flatnonzero(series.functions == UNKNOWN)
     return replace(change, kind="shift", partners=tuple(unnamed.tolist()))

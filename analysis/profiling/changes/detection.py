@@ -16,28 +16,28 @@ from models.arrays import Bools, Floats, Ints
 Kind = Literal["growth", "improvement", "transient", "shift"]
 _ROUNDS = 12
 """Times that the clearest changes are taken out of what all others are compared with."""
-_RETURNED = 3.0
+_RETURN_ROOT = 3.0
 """Root of the likelihood ratio within which a level is what it was."""
-_NOTHING = 1_000.0
+_FACTOR_FROM_NOTHING = 1_000.0
 """Factor from which a function came from nothing, or went to it, as far as anybody minds."""
-_TOGETHER = 3
+_BINS_TOGETHER = 3
 """Bins between two changes that begin at the same time, as far as can be told."""
-_NET = 0.25
+_NET_OF_SHIFT = 0.25
 """Part of the largest change up to which the sum of a shift may differ from 0."""
-_ALIKE = 0.5
+_ALIKE_CALLEES = 0.5
 """Part of what two functions call from which they may be one that was renamed."""
-_QUIET = 0.1
+_PARTNER_CHANCE = 0.1
 """Chance that some healthy function looks like a partner."""
-_SEASON = 1.96
+_SEASON_ROOT = 1.96
 """Root from which days of the week count as a season."""
-_SCANNED = 100_000
+_CHUNK_BINS = 100_000
 """Bins of series from which on these are scanned."""
 _MOST_DRIFTING = 1_000
 """Functions, the largest of half of them, by which drift is measured."""
 _DAYS_BACK = (7, 14, 21, 28, 42, 56)
 """Days before a window that it may be compared with, where functions drift: whole weeks, so that no Monday is compared
 with a Sunday alone."""
-_PAIRS = 100
+_KNOWN_PAIRS = 100
 """Of samples of one application from which on a function's concentration is known, with a chance error of a tenth."""
 _LEAST_DRIFT = 1e-8
 """Least variance of drift that is tried, and how many, evenly by their logarithms."""
@@ -87,7 +87,7 @@ class SeriesChange:
     @property
     def nothing(self) -> bool:
         """Whether it is from nothing, or to nothing, or nearly so, so that its factor says nothing."""
-        return abs(self.log_factor) > np.log(_NOTHING) or self.error > 1.0
+        return abs(self.log_factor) > np.log(_FACTOR_FROM_NOTHING) or self.error > 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,7 +193,7 @@ def _scanned_alike(series: CountSeries, rows: Ints, bound: float, reach: int, *,
         near = np.flatnonzero(screened(counts, expected, noise, geometry, bound, day=day, period=period, reach=reach))
         waiting += [(first + near, counts[near], expected[near])] if len(near) else []
         first += len(some)
-        if sum(len(place) for place, _, _ in waiting) * counts.shape[1] > _SCANNED:
+        if sum(len(place) for place, _, _ in waiting) * counts.shape[1] > _CHUNK_BINS:
             whole, waiting = looked_at(), []
     return looked_at() if waiting else whole
 
@@ -220,7 +220,7 @@ def of_the_week(series: CountSeries, whole: Clearest, at: int, row: int) -> bool
     side = max(sides, key=lambda part: float(expected[same & part].sum()))
     apart, error = _apart(counts, expected, same & side, hours & ~same & side)
     error *= float(np.sqrt(series.noise.over_days(row)))
-    return bool(apart * log_factor > 0 and abs(apart) > max(0.5 * abs(log_factor), _SEASON * error))
+    return bool(apart * log_factor > 0 and abs(apart) > max(0.5 * abs(log_factor), _SEASON_ROOT * error))
 
 
 def _apart(counts: Floats, expected: Floats, here: Bools, elsewhere: Bools) -> tuple[float, float]:
@@ -406,7 +406,7 @@ class _Squares:
         way : the one that is fitted
         """
         own, others = self.ways[way], self.error + np.array(variances) @ self.ways
-        middle, told = self.square / _MEDIAN, own > 0.0
+        middle, told = self.square / _MEDIAN_SQUARE, own > 0.0
 
         def above(variance: float) -> bool:
             whole = others + variance * own
@@ -443,13 +443,13 @@ class _Squares:
             return 0.0
         own, whole = self.ways[way], self.error + np.array(variances) @ self.ways
         weight = own / whole if way < 2 else np.ones_like(own)
-        sums = np.bincount(self.function, np.where(self.square / _MEDIAN > whole, weight, -weight))
+        sums = np.bincount(self.function, np.where(self.square / _MEDIAN_SQUARE > whole, weight, -weight))
         # Of the chance that a square is above the median of its law, by the logarithm of its variance, twice.
-        slope = np.sqrt(2.0 * _MEDIAN / np.pi) * np.exp(-_MEDIAN / 2.0)
+        slope = np.sqrt(2.0 * _MEDIAN_SQUARE / np.pi) * np.exp(-_MEDIAN_SQUARE / 2.0)
         return float(np.sqrt((sums**2).sum()) / (slope * (weight * own / whole).sum()))
 
 
-_MEDIAN = float(chdtri(1, 0.5))
+_MEDIAN_SQUARE = float(chdtri(1, 0.5))
 """Of the square of a standard normal number."""
 _DRIFT, _WALK = Noise(np.zeros(1), drift=np.ones(1)), Noise(np.zeros(1), walk=np.ones(1))
 
@@ -471,7 +471,7 @@ def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bou
     dispersion = series.noise.over_days(row)
     parts = partition(counts, usual, dispersion * bound**2 / 2.0)
     # The window may be a part of the change alone, so that hours of the change are taken for a season.
-    still = np.repeat(parts.apart(dispersion) <= _RETURNED, np.diff(np.append(parts.start, len(counts))))
+    still = np.repeat(parts.apart(dispersion) <= _RETURN_ROOT, np.diff(np.append(parts.start, len(counts))))
     if (still < outside).any() and np.bincount(bins % clock.period, still, clock.period).all():
         usual = by_hour(counts, expected, clock.period, still.astype(np.float64))
         parts = partition(counts, usual, dispersion * bound**2 / 2.0)
@@ -481,7 +481,7 @@ def _dated(series: CountSeries, expected: Floats, peaks: Clearest, row: int, bou
         parts = Segments(edges[:-1], *sums)
     gone, apart = parts.log_level - parts.log_level[0], parts.apart(dispersion)
     last, peak = len(gone) - 1, int(np.argmax(apart))
-    lasting = apart[last] > _RETURNED and abs(gone[last]) > 0.25 * float(np.abs(gone).max())
+    lasting = apart[last] > _RETURN_ROOT and abs(gone[last]) > 0.25 * float(np.abs(gone).max())
     if lasting or 0 < peak == last:
         same = np.sign(gone) == np.sign(gone[last])
         halfway = same & (np.abs(gone) > 0.5 * abs(gone[last]))
@@ -612,7 +612,7 @@ def shifts(series: CountSeries, named: list[SeriesChange]) -> list[SeriesChange]
             for other in named
             if other.kind not in {"transient", change.kind}
             and other.series not in partners
-            and abs(other.start - change.start) <= _TOGETHER
+            and abs(other.start - change.start) <= _BINS_TOGETHER
             and home[other.series] == home[change.series]
         ]
         group, net, variance = [change], change.cost, change.cost_error**2
@@ -620,7 +620,7 @@ def shifts(series: CountSeries, named: list[SeriesChange]) -> list[SeriesChange]
             if abs(net + other.cost) < abs(net):
                 group.append(other)
                 net, variance = net + other.cost, variance + other.cost_error**2
-        if len(group) > 1 and abs(net) <= max(_NET * abs(change.cost), 2.0 * float(np.sqrt(variance))):
+        if len(group) > 1 and abs(net) <= max(_NET_OF_SHIFT * abs(change.cost), 2.0 * float(np.sqrt(variance))):
             for member in group:
                 opposite = {other.series for other in group if np.sign(other.cost) != np.sign(member.cost)}
                 partners[member.series] = opposite
@@ -653,11 +653,11 @@ def renamed(
             if (other.kind, other.nothing) == ("improvement", True)
             and other.series not in pairs
             and home[other.series] == home[come.series]
-            and abs(other.start - come.start) <= _TOGETHER
-            and abs(come.cost + other.cost) <= _NET * come.cost
+            and abs(other.start - come.start) <= _BINS_TOGETHER
+            and abs(come.cost + other.cost) <= _NET_OF_SHIFT * come.cost
         ]
         likeness = [alike(str(names[come.series]), str(names[other.series])) for other in left]
-        if likeness and max(likeness) >= _ALIKE:
+        if likeness and max(likeness) >= _ALIKE_CALLEES:
             gone = left[int(np.argmax(likeness))]
             for change, partner in ((come, gone), (gone, come)):
                 pairs[change.series] = replace(change, kind="shift", partners=(partner.series,))
@@ -673,7 +673,7 @@ def _quiet_partner(series: CountSeries, change: SeriesChange, home: Ints, taken:
     """
     near = [row for row in np.flatnonzero(home == home[change.series]).tolist() if row not in taken]
     near.remove(change.series)
-    best, greatest = None, 2.0 * np.log(max(len(near), 1) / _QUIET)
+    best, greatest = None, 2.0 * np.log(max(len(near), 1) / _PARTNER_CHANCE)
     for row in near:
         edges = (change.start, change.start, series.clock.bins)
         evidence = _took_over(moved_between(series, row, edges, since=series.since(row, change.start)), change)
@@ -687,7 +687,7 @@ def _quiet_partner(series: CountSeries, change: SeriesChange, home: Ints, taken:
 def _took_over(moved: LevelChange, change: SeriesChange) -> float:
     """Return twice the log likelihood of "it took over the cost" less that of "no change"; 0: not as much."""
     net = moved.cost + change.cost
-    if abs(net) > 2.0 * _NET * abs(change.cost):
+    if abs(net) > 2.0 * _NET_OF_SHIFT * abs(change.cost):
         return 0.0
     alone = (moved.cost / max(moved.cost_error, 1e-300)) ** 2
     return float(alone - net**2 / max(moved.cost_error**2 + change.cost_error**2, 1e-300))
@@ -763,8 +763,8 @@ def detectable(
 class HiddenGrowth:
     """What functions' own drift hides, however many samples there are: of the steadiest and of the least steady.
 
-    Of functions with at least `_PAIRS` pairs of samples of one application, which tell whether many have it in common,
-    and whose drift is beyond two of its standard errors.
+    Of functions with at least `_KNOWN_PAIRS` pairs of samples of one application, which tell whether many have it in
+    common, and whose drift is beyond two of its standard errors.
     """
 
     least_drift: float
@@ -798,7 +798,7 @@ def hidden_by_drift(series: CountSeries, criteria: WatchCriteria, tests: int) ->
         nothing = np.zeros_like(before)
         ways = replace(series.chance, walk=nothing), replace(series.chance, drift=nothing)
         error = np.hypot(*(way.of_days(1.0, before[:, None])[:, 0] for way in ways))
-    drift = np.sqrt(variance[(pairs >= _PAIRS) & (variance > 2.0 * error)])
+    drift = np.sqrt(variance[(pairs >= _KNOWN_PAIRS) & (variance > 2.0 * error)])
     if not len(drift):
         return None
     least, most = float(drift.min()), float(drift.max())

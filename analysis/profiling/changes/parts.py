@@ -32,7 +32,7 @@ DOUBLED = 2.0
 """By which factor a function must be able to grow, for a day, to be found if machines were all alike."""
 LEAST_IN_PART = 6
 """Machines that must have been sampled side by side in a part: on three, two days do not tell chance."""
-_WHOLE = 0.9
+_MOST_OF_WHOLE = 0.9
 """Part of a function's samples from which the whole fleet shows its changes as well: √0.9 is what parts' price is."""
 
 
@@ -77,7 +77,7 @@ def scanned_parts(series: CountSeries, criteria: WatchCriteria) -> tuple[list[Sc
     inside = np.array([strata @ _of(series, part) for part in parts], dtype=np.float64)
     daily = inside / days
     root = exemplary_root(np.full(1, DOUBLED), daily, np.maximum(inside - daily, 1e-9), np.ones(1))
-    able: Bools = (root > bound) & (inside <= _WHOLE * sizes)
+    able: Bools = (root > bound) & (inside <= _MOST_OF_WHOLE * sizes)
     largest = np.argsort(-np.where(able, inside, 0.0), axis=None, kind="stable")[:MOST_SERIES]
     chosen = np.zeros(able.size, dtype=np.bool_)
     chosen[largest] = True

@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 MIN_SAMPLES = 20
 """Samples of a function over all time from which it is looked at."""
-_USUAL = 0.01
+_USUAL_VARIANCE = 0.01
 """Variance of log shares between machine-days where nothing tells it."""
 _PRIOR_DAYS = 20.0
 """Weight of the usual variance, in machine-days."""
 _FEW_DAYS = 5.0
 """Machine-days from which a function has a say in the usual variance where few have `_PRIOR_DAYS`."""
-_TELLING = 7
+_TELLING_TIMES = 7
 """Times `_PRIOR_DAYS` that functions have together if they tell the usual variance."""
-_TAIL = 3.0
+_TAIL_RATIO = 3.0
 """Largest count of a visit over the dispersion at most, where visits differ by more than their mean: where clumps are
 exponential it is a half to a third of log n for n clumps, and where it is more, tails are heavier."""
-_CHANCE = 2.0
+_USUAL_ERRORS = 2.0
 """Standard errors of a function's own dispersion within which it is the usual one."""
 _LASTING_PAIRS = 200
 """Pairs of function and application, the largest, by which the part of the variance that lasts is measured."""
@@ -103,7 +103,7 @@ class Spread:
         mean, by_visit = np.maximum(self.mean[large], 1e-300), self.by_visit[large]
         own, usual_count = self.clumped[large] / mean, by_visit / mean
         heavy = own > usual_count
-        own = np.where(heavy, np.maximum(own, self.largest[large] / _TAIL - 1.0), own)
+        own = np.where(heavy, np.maximum(own, self.largest[large] / _TAIL_RATIO - 1.0), own)
         return _beyond(own, variance * usual_count, mean**2 / np.maximum(by_visit, 1e-300))
 
 
@@ -458,7 +458,7 @@ def _beyond(own: Floats, usual: Floats, units: Floats) -> Floats:
     units : (F,) how many counts told them
     """
     error = np.sqrt(2.0 / np.maximum(units, 1e-300)) * (1.0 + usual)
-    return np.where(own - usual > _CHANCE * error, own - usual, 0.0)
+    return np.where(own - usual > _USUAL_ERRORS * error, own - usual, 0.0)
 
 
 def _by_function_and_place(key: AnyInts, place: AnyInts, function: AnyInts, starts: Ints) -> AnyInts:
@@ -682,6 +682,6 @@ def _usual(own: Floats, machine_days: Floats) -> float:
     """Return the variance of a function in the middle, of those that enough machine-days tell, or all together do."""
     for least in (_PRIOR_DAYS, _FEW_DAYS):
         telling = machine_days >= least
-        if telling.any() and machine_days[telling].sum() >= _TELLING * _PRIOR_DAYS:
+        if telling.any() and machine_days[telling].sum() >= _TELLING_TIMES * _PRIOR_DAYS:
             return max(float(np.median(own[telling])), 0.0)
-    return _USUAL
+    return _USUAL_VARIANCE

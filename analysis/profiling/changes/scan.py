@@ -18,7 +18,7 @@ import numpy as np
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
 
-_PARTS = (1 / 24, 2 / 24, 3 / 24, 4 / 24, 6 / 24, 8 / 24, 12 / 24, 18 / 24, 1.0)
+_PERIOD_PARTS = (1 / 24, 2 / 24, 3 / 24, 4 / 24, 6 / 24, 8 / 24, 12 / 24, 18 / 24, 1.0)
 """Lengths of windows within a period."""
 _MULTIPLES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Lengths of longer windows, in periods."""
@@ -39,7 +39,7 @@ def lengths(bins: int, period: int) -> tuple[int, ...]:
     >>> lengths(10, 1)
     (1, 2, 3, 4, 6, 8)
     """
-    within = sorted({max(1, round(part * period)) for part in _PARTS})
+    within = sorted({max(1, round(part * period)) for part in _PERIOD_PARTS})
     longer = [period * multiple for multiple in _MULTIPLES]
     return tuple(length for length in (*within, *longer) if length + period <= bins or length < bins <= period)
 

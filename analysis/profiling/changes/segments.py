@@ -7,9 +7,9 @@ import numpy as np
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
 
-_PRIOR = 10.0
+_PRIOR_SAMPLES = 10.0
 """Samples by which an hour's factor is drawn to 1."""
-_SPARSE = 600
+_MOST_PIECES = 600
 """Pieces from which neighbouring bins are put together before they are partitioned."""
 
 
@@ -54,7 +54,7 @@ def by_hour(counts: Floats, expected: Floats, period: int, outside: Floats) -> F
     hour = np.arange(len(counts)) % period
     observed, usual = (np.bincount(hour, part * outside, period) for part in (counts, expected))
     level = observed.sum() / max(float(usual.sum()), 1e-300)
-    season = (observed + _PRIOR) / (usual * level + _PRIOR)
+    season = (observed + _PRIOR_SAMPLES) / (usual * level + _PRIOR_SAMPLES)
     return np.asarray(expected * season[hour])
 
 
@@ -74,7 +74,7 @@ def partition(counts: Floats, expected: Floats, price: float) -> Segments:
     >>> partition(np.array([5.0, 4, 6, 5, 15, 14, 16]), np.full(7, 5.0), 5.0).start
     array([0, 4])
     """
-    step = -(-len(counts) // _SPARSE)
+    step = -(-len(counts) // _MOST_PIECES)
     edges = np.append(np.arange(0, len(counts), step), len(counts))
     observed, usual = (np.append(0.0, np.cumsum(part))[edges] for part in (counts, expected))
     pieces = len(edges) - 1

@@ -24,7 +24,7 @@ ABOUT = ("application", "revision", "compiler")
 """What may be at fault besides the tags of visits."""
 WEEK = 7
 MOST_BINS = 4_000
-_TOGETHER = 200_000
+_DENSE_COUNTS = 200_000
 """Counts of functions in bins that are dense at a time."""
 _EVERY = slice(None)
 _FEW_PLACES = 40
@@ -196,7 +196,7 @@ class CountSeries:
         chosen = np.arange(len(self.functions)) if rows is None else rows
         entries = self.cells.entries if isinstance(self.cells, FunctionCells) else np.diff(self.cells.indptr)
         size = np.cumsum(entries[chosen] + self.exposure.shape[1])
-        number = size // _TOGETHER
+        number = size // _DENSE_COUNTS
         yield from np.split(chosen, np.flatnonzero(np.diff(number)) + 1) if len(chosen) else ()
 
     def strata_of(self) -> csr_array:
@@ -496,7 +496,7 @@ class FunctionCells:
             np.append(0, np.cumsum(entries[large])), columns, Shelf(), Shelf(), (kinds[0], kinds[1]), sizes[large]
         )
         wanted = np.isin(np.arange(count), large)
-        parts = np.split(np.arange(count), np.flatnonzero(np.diff(np.cumsum(entries) // _TOGETHER)) + 1)
+        parts = np.split(np.arange(count), np.flatnonzero(np.diff(np.cumsum(entries) // _DENSE_COUNTS)) + 1)
         for part in parts if count else ():
             own = first[:, part[0] : part[-1] + 2]
             length = own[:, -1] - own[:, 0]

@@ -44,11 +44,11 @@ _OF_VISITS = ("kernel", "platform", "datacentre")
 _MOST_PATHS = 100_000
 _MOST_SAMPLES = 200_000
 """Samples of functions that are looked into at once: so many rows there may be by tags and visit."""
-_NAMED = 0.5
+_CALLER_SHARE = 0.5
 """Part of a function's samples that a caller has on its path if it is reported with the function."""
-_AT_ONCE = 12
+_BINS_OF_ONE_CHANGE = 12
 """Bins between the beginnings of two changes that may be one: those of subtrees rest on fewer samples."""
-_LEFT = 0.4
+_UNEXPLAINED = 0.4
 """Part of a subtree's change that its functions' may leave unexplained."""
 
 
@@ -252,9 +252,9 @@ def _once(
             if _together(finding.change, change):
                 beneath[at] = paths.beneath(finding.function, subtree.function, subtree=finding.subtree)
                 known += finding.change.cost * (beneath[at] - _part_of_home(subtrees, change.series))
-        if beneath and abs(change.cost - known) <= _LEFT * abs(change.cost) + 2.0 * change.cost_error:
+        if beneath and abs(change.cost - known) <= _UNEXPLAINED * abs(change.cost) + 2.0 * change.cost_error:
             for at, part in beneath.items():
-                if part >= _NAMED and subtree.function != reported[at].function:
+                if part >= _CALLER_SHARE and subtree.function != reported[at].function:
                     reported[at] = replace(reported[at], callers=(*reported[at].callers, subtree.function))
         else:
             reported.append(subtree)
@@ -264,7 +264,7 @@ def _once(
 def _together(change: SeriesChange, other: SeriesChange) -> bool:
     """Return whether two changes may be one."""
     same = (change.kind == "transient") == (other.kind == "transient")
-    return same and abs(change.start - other.start) <= _AT_ONCE
+    return same and abs(change.start - other.start) <= _BINS_OF_ONE_CHANGE
 
 
 def _part_of_home(series: CountSeries, row: int) -> float:

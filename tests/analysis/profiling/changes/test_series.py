@@ -40,7 +40,7 @@ def test_series_are_the_sums_of_the_rows(profile):
 @pytest.mark.parametrize("together", [1, 10**6])
 def test_series_and_their_noise_are_those_of_dense_tables(profile, monkeypatch, together):
     """Functions one at a time or all at once: what is expected, at home and excess against loops over a dense table."""
-    monkeypatch.setattr(module, "_TOGETHER", together)
+    monkeypatch.setattr(module, "_DENSE_COUNTS", together)
     rows, folder = profile
     with Database([folder]) as database:
         series = read(database, "cycles", WatchSpan(width_s=6 * 3600.0))
