@@ -26,11 +26,14 @@ class BusyError(WscError):
 
 @dataclass(slots=True, eq=False)
 class _SharedAnswer:
-    """An answer that is being worked out, how many wait for it, and whether nobody does any more."""
+    """An answer that is being worked out, how many wait for it, and who else may want it."""
 
     answer: "asyncio.Future[Any]"
     abandoned: asyncio.Event
+    """Set when nobody wants it any more."""
     waiting: int = 0
+    again: bool = False
+    """Whether somebody was told to ask again: it is worked out for them."""
 
 
 class PageWorkers:
@@ -57,37 +60,46 @@ class PageWorkers:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def share(self, question: Hashable, work: Callable[[], _T], gone: Callable[[], Awaitable[None]]) -> _T:
-        """Return what `run` does; of those who ask the same at once, one is answered and the others get its answer.
+        """Return what a piece of work gives; of those who ask the same at once, all get one answer.
 
         Parameters
         ----------
         question : what is asked
-        work, gone : as in `run`; work goes on as long as anybody waits
+        work : done in a thread, once its turn has come
+        gone : returns when whoever asks does not wait any more
 
         Raises
         ------
-        BusyError, AbandonedError
-            As `run` does.
+        BusyError
+            If its turn did not come in time, or it takes too long while others are refused; then it is worked out all
+            the same, and who asks again meanwhile gets it.
+        AbandonedError
+            If nobody waited any more; its queries were interrupted.
         """
         key = asyncio.get_running_loop(), question
-        shared = self._shared.get(key)
+        shared, refused = self._shared.get(key), self.refused
         if shared is None:
             abandoned = asyncio.Event()
-            answer = asyncio.ensure_future(self.run(work, lambda: _set(abandoned)))
-            shared = self._shared[key] = _SharedAnswer(answer, abandoned)
-            answer.add_done_callback(lambda _: self._forget(key, shared))
+            shared = _SharedAnswer(asyncio.ensure_future(self._answer(work, abandoned)), abandoned)
+            self._shared[key] = shared
+            shared.answer.add_done_callback(lambda _, own=shared: self._forget(key, own))
         leaving = asyncio.ensure_future(gone())
         shared.waiting += 1
         try:
             waiting: set[asyncio.Future[Any]] = {shared.answer, leaving}
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waiting, timeout=self.answer_s, return_when=asyncio.FIRST_COMPLETED)
+            while not (shared.answer.done() or leaving.done() or self.refused > refused):
+                await asyncio.wait(waiting, timeout=_AGAIN_S, return_when=asyncio.FIRST_COMPLETED)
             if shared.answer.done():
                 return cast("_T", shared.answer.result())
-            raise AbandonedError("nobody waits for the answer any more")
+            if leaving.done():
+                raise AbandonedError("nobody waits for the answer any more")
+            shared.again = True
+            raise BusyError(f"the server is busy, and this answer takes more than {self.answer_s:g} s")
         finally:
             leaving.cancel()
             shared.waiting -= 1
-            if not shared.waiting:
+            if not (shared.waiting or shared.again):
                 shared.abandoned.set()
                 self._forget(key, shared)
 
@@ -98,29 +110,26 @@ class PageWorkers:
         if shared.answer.done() and not shared.answer.cancelled():
             shared.answer.exception()
 
-    async def run(self, work: Callable[[], _T], gone: Callable[[], Awaitable[None]]) -> _T:
-        """Return what a piece of work gives, done in a thread.
-
-        Parameters
-        ----------
-        work : done once its turn has come
-        gone : returns when nobody waits for the answer any more
-
-        Raises
-        ------
-        BusyError
-            If its turn did not come in time, or it took too long while others were refused.
-        AbandonedError
-            If nobody waited any more; its queries were interrupted.
-        """
-        leaving = asyncio.ensure_future(gone())
+    async def _answer(self, work: Callable[[], _T], abandoned: asyncio.Event) -> _T:
+        """Return what the work gives; its turn ends when its thread does, even if nobody waits so long."""
+        leaving = asyncio.ensure_future(abandoned.wait())
         try:
             await self._turn(leaving)
-            return await self._done(work, leaving)
+            cancellation, context = Cancellation(), contextvars.copy_context()
+            job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(cancellation.run, work))
+            self._jobs[job] = cancellation
+            job.add_done_callback(self._free)
+            await asyncio.wait({job, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if job.done():
+                return job.result()
+            ending = asyncio.ensure_future(_ended(job, cancellation))
+            _ENDING.add(ending)
+            ending.add_done_callback(_ENDING.discard)
+            raise AbandonedError("nobody waits for the answer any more")
         finally:
             leaving.cancel()
 
-    async def _turn(self, leaving: "asyncio.Future[None]") -> None:
+    async def _turn(self, leaving: "asyncio.Future[Any]") -> None:
         turn = asyncio.ensure_future(self._turns.acquire())
         waiting: set[asyncio.Future[Any]] = {turn, leaving}
         await asyncio.wait(waiting, timeout=self.wait_s, return_when=asyncio.FIRST_COMPLETED)
@@ -132,35 +141,12 @@ class PageWorkers:
         self.refused += 1
         raise BusyError(f"the server answers {self.workers} requests at once, and this one waited {self.wait_s:g} s")
 
-    async def _done(self, work: Callable[[], _T], leaving: "asyncio.Future[None]") -> _T:
-        """Return what the work gives; its turn ends when its thread does, even if nobody waits so long."""
-        cancellation, context, refused = Cancellation(), contextvars.copy_context(), self.refused
-        job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(cancellation.run, work))
-        self._jobs[job] = cancellation
-        job.add_done_callback(self._free)
-        waiting: set[asyncio.Future[Any]] = {job, leaving}
-        await asyncio.wait(waiting, timeout=self.answer_s, return_when=asyncio.FIRST_COMPLETED)
-        while not (job.done() or leaving.done() or self.refused > refused):
-            await asyncio.wait(waiting, timeout=_AGAIN_S, return_when=asyncio.FIRST_COMPLETED)
-        if job.done():
-            return job.result()
-        ending = asyncio.ensure_future(_ended(job, cancellation))
-        _ENDING.add(ending)
-        ending.add_done_callback(_ENDING.discard)
-        if leaving.done():
-            raise AbandonedError("nobody waits for the answer any more")
-        raise BusyError(f"the server is busy, and this answer took more than {self.answer_s:g} s")
-
     def _free(self, job: "asyncio.Future[Any]") -> None:
         """Give the turn of a job that ended to the next, and look at its error, which nobody else may."""
         del self._jobs[job]
         self._turns.release()
         if not job.cancelled():
             job.exception()
-
-
-async def _set(event: asyncio.Event) -> None:
-    await event.wait()
 
 
 _ENDING: "set[asyncio.Future[None]]" = set()

@@ -28,20 +28,20 @@ def test_two_hundred_requests_at_once_are_answered_or_refused_and_few_are_worked
         together.pop()
         return "answered"
 
-    async def one(workers):
+    async def one(workers, question):
         try:
-            return await workers.run(work, never)
+            return await workers.share(question, work, never)
         except BusyError:
             return "refused"
 
     async def all_at_once():
         workers = PageWorkers(workers=2, wait_s=0.05, answer_s=60.0)
-        asked = [asyncio.ensure_future(one(workers)) for _ in range(200)]
+        asked = [asyncio.ensure_future(one(workers, number)) for number in range(200)]
         while sum(request.done() for request in asked) < 198:
             await asyncio.sleep(0.01)
         ended.set()
         told = await asyncio.gather(*asked)
-        assert await one(workers) == "answered"  # Turns that nobody took are given to others.
+        assert await one(workers, 0) == "answered"  # Turns that nobody took are given to others.
         return told
 
     told = asyncio.run(all_at_once())
@@ -112,8 +112,8 @@ def test_work_that_nobody_waits_for_is_interrupted():
     async def abandoned():
         workers = PageWorkers(workers=1)
         with pytest.raises(AbandonedError):
-            await workers.run(endless, lambda: asyncio.sleep(0.05))
-        return await workers.run(lambda: "next", never)
+            await workers.share("/flame", endless, lambda: asyncio.sleep(0.05))
+        return await workers.share("/query", lambda: "next", never)
 
     assert asyncio.run(abandoned()) == "next"
 
@@ -129,7 +129,7 @@ def test_work_that_is_not_done_when_the_server_closes_is_interrupted():
 
     async def closed():
         workers = PageWorkers(workers=1)
-        asked = asyncio.ensure_future(workers.run(endless, never))
+        asked = asyncio.ensure_future(workers.share("/flame", endless, never))
         while not begun.is_set():
             await asyncio.sleep(0.01)
         await workers.close()
@@ -139,35 +139,39 @@ def test_work_that_is_not_done_when_the_server_closes_is_interrupted():
     asyncio.run(closed())
 
 
-def test_a_long_answer_gives_way_only_if_others_are_refused():
-    ended = threading.Event()
+def test_while_others_are_refused_a_long_answer_is_refused_too_but_worked_out_for_who_asks_again():
+    begun, ended = [], threading.Event()
 
     def long():
+        begun.append(1)
         ended.wait(30)
         return "answered"
 
-    async def one(workers):
+    async def one(workers, question):
         try:
-            return await workers.run(long, never)
+            return await workers.share(question, long, never)
         except BusyError as error:
             return str(error)
 
     async def crowded():
         workers = PageWorkers(workers=1, wait_s=0.05, answer_s=0.1)
-        told = await asyncio.gather(one(workers), one(workers))
+        told = await asyncio.gather(one(workers, "/flame"), one(workers, "/query"))
+        again = asyncio.ensure_future(one(workers, "/flame"))
+        await asyncio.sleep(0.2)
         ended.set()
-        return told
+        return *told, await again
 
     async def alone():
         workers = PageWorkers(workers=1, wait_s=0.05, answer_s=0.01)
-        asked = asyncio.ensure_future(one(workers))
+        asked = asyncio.ensure_future(one(workers, "/flame"))
         await asyncio.sleep(0.2)
         ended.set()
         return await asked
 
-    first, second = asyncio.run(crowded())
-    assert "this answer took more than 0.1 s" in first
+    first, second, again = asyncio.run(crowded())
+    assert "this answer takes more than 0.1 s" in first
     assert "this one waited 0.05 s" in second
+    assert (again, len(begun)) == ("answered", 1)
     ended.clear()
     assert asyncio.run(alone()) == "answered"
 
@@ -213,7 +217,7 @@ def test_a_busy_server_says_so(pages, monkeypatch):
     async def busy(*_):
         raise BusyError("so many at once")
 
-    monkeypatch.setattr(pages_of.PageWorkers, "run", busy)
+    monkeypatch.setattr(pages_of.PageWorkers, "share", busy)
     for path in ("/query", "/query.json"):
         answer = ask(pages, path)
         assert (answer.status, answer.headers["retry-after"]) == (503, "2")
