@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from analysis.profiling.frames import AnyInts
+from analysis.profiling.frames import Amounts, AnyInts
 from analysis.profiling.query import LOCATION_DIMENSIONS, Query, of_process
 from analysis.profiling.row_groups import Numbering, PlaceColumn, SampleBatch, SampleFile, batches
 from analysis.profiling.shelf import Shelf, ShelfPlace, give_back_memory
@@ -22,9 +20,6 @@ from models.code.compiled import njit
 _PENDING = 1_000_000
 """Entries that wait in memory before they are put away."""
 _WORD, _HALF = 2**63 - 1, 2**31 - 1
-
-Amounts = npt.NDArray[Any]
-
 
 _Reduced = tuple[AnyInts, AnyInts, Amounts]
 
@@ -163,8 +158,8 @@ def count_samples(
     kind = np.int64 if not counts.taken and counts.rows * counts.most <= _WORD else np.float64
     part, totals, shelf = part_of(keys).astype(np.int32), np.zeros((len(amounts), len(keys))), Shelf()
     parts = int(part.max(initial=-1)) + 1
-    places_of = PlaceColumn("stack" if stacks else "location", within)
-    rows = batches(files, query.event, *numberings, amounts, place=places_of)
+    place = PlaceColumn(numberings[1], "stack" if stacks else "location", within)
+    rows = batches(files, query.event, numberings[0], place, amounts)
     present = np.zeros(len(places), dtype=np.bool_)
     put = tuple(_put_away(shelf, part, parts, _reduced(rows, numberings, (totals, present), kind)))
     without = totals[-1, ~keys["rated"].to_numpy(np.bool_)].sum()
@@ -264,7 +259,7 @@ def _reduced(
         key, place, sums = np.empty(size, np.int32), np.empty(size, np.int32), np.empty((len(totals), size), kind)
         for column, amounts in enumerate(batch.amounts):
             sums[column] = amounts
-        samples = _fixed(batch.process), _fixed(batch.location)
+        samples = _fixed(batch.process), _fixed(batch.place)
         left = _add_runs(samples, numbered, (key, place), sums, (where, totals, present))
         yield key[:left].copy(), place[:left].copy(), _narrow(sums[:, :left])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 
 from analysis.profiling import paths, views
 from analysis.profiling.cache import AnswerCache
@@ -26,6 +27,7 @@ from analysis.profiling.query import (
     of_process,
     unknown,
 )
+from analysis.profiling.shelf import give_back_memory
 from analysis.profiling.storage import NEEDED, Identity, find, identity, origin_of
 from analysis.profiling.sums import (
     PROCESSES,
@@ -45,6 +47,7 @@ from models.tables import TABLES
 if TYPE_CHECKING:
     from analysis.profiling.counted import CountedSamples
     from analysis.profiling.row_groups import SampleFile
+    from analysis.profiling.sampled_stacks import SampledStacks
 
 MEMORY_BYTES = 160_000_000
 """What DuckDB may hold without being asked for another limit; beyond it, intermediate results go to temporary files."""
@@ -470,6 +473,51 @@ class Database:
             lambda cursor, sums: paths.apart(cursor, sums, most, greatest=greatest),
             None,
         )
+
+    def stack_sums(self, query: Query, most: int | None = None) -> "SampledStacks":
+        """Sum the samples of a query by call path, and by its dimensions of processes.
+
+        Parameters
+        ----------
+        query, most : as of `analysis.profiling.sampled_stacks.sum_stacks`
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `stacks` does, and if there are more rows than `most`.
+        """
+        self._check(query)
+        return self._answered(None, self._with_stacks(lambda cursor: self._sum_stacks(cursor, query, most)))
+
+    def _sum_stacks(self, cursor: duckdb.DuckDBPyConnection, query: Query, most: int | None = None) -> "SampledStacks":
+        from analysis.profiling.sampled_stacks import sum_stacks
+
+        sums = sum_stacks(cursor, query, self._counts, self._files(), most)
+        give_back_memory()
+        return sums
+
+    def locations_on(self, stacks: Ints) -> tuple[Ints, AnyInts]:
+        """Return how many frames each stack has, and which place of `code` each is, from the place sampled on.
+
+        Parameters
+        ----------
+        stacks : (P,) numbers, rising
+
+        Raises
+        ------
+        ProfileError
+            If call paths refer to nothing.
+        """
+        return self._answered(None, self._with_stacks(lambda cursor: paths.locations_on(cursor, stacks)))
+
+    def code(self) -> pa.Table:
+        """Return all places in the code: location, function, image, build_id, file, function_line, line; in order."""
+        rows = (
+            "SELECT location::BIGINT AS location, \"function\", l.image, coalesce(b.build_id, '') AS build_id, file,"
+            " function_line::BIGINT AS function_line, line::BIGINT AS line"
+            " FROM locations l LEFT JOIN builds b USING (build) ORDER BY location"
+        )
+        return self._answered(None, lambda cursor: cursor.sql(rows).to_arrow_table())
 
     def frames_on(self, stacks: Ints, room: int = 0) -> tuple[list[str], Ints, AnyInts]:
         """Return names of all functions, where those of each stack begin, and which, from the outermost on.

@@ -22,6 +22,8 @@ _PENDING = 500_000
 _INT64_MAX = 2**63 - 1
 
 AnyInts = npt.NDArray[np.integer[Any]]
+Amounts = npt.NDArray[Any]
+"""Whole numbers: of 64 bits, or Python's where they need more; sums that are counted may be decimal."""
 
 
 class BrokenStacksError(Exception):

@@ -284,6 +284,26 @@ def frames_on(cursor: duckdb.DuckDBPyConnection, stacks: Ints, room: int) -> tup
     return names, np.cumsum(first), codes[:begin]
 
 
+def locations_on(cursor: duckdb.DuckDBPyConnection, stacks: Ints) -> tuple[Ints, AnyInts]:
+    """Return how many frames each stack has, and the rank of each one's location, from the place sampled on.
+
+    Parameters
+    ----------
+    cursor : of the profile
+    stacks : (P,) numbers, rising
+    """
+    cursor.execute(
+        "CREATE TEMP TABLE function_codes AS"
+        " SELECT location, (row_number() OVER (ORDER BY location) - 1)::INTEGER AS code FROM locations"
+    )
+    parts: list[tuple[Ints, AnyInts]] = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))]
+    for part in frames.read(cursor) if len(stacks) else ():
+        wanted = np.isin(part.stack, stacks)
+        parts.append((part.length[wanted], part.code[np.repeat(wanted, part.length)]))
+    length, code = map(np.concatenate, zip(*parts, strict=True))
+    return length, code
+
+
 def _code_functions(cursor: duckdb.DuckDBPyConnection) -> list[str]:
     """Number the functions' names in their order, by location, and return the names."""
     cursor.execute(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from analysis.profiling.cancellation import check_current
 from analysis.profiling.frames import AnyInts
-from models.arrays import Ints
+from models.arrays import Bools, Ints
 
 _ROWS_AT_ONCE = 131_072
 _SPARSE = 4
@@ -40,8 +40,8 @@ class SampleBatch:
 
     process: _Places
     """Index of `Numbering.places` of the processes; outside of it, it is of none."""
-    location: _Places
-    """The same of the locations, or of the stacks."""
+    place: AnyInts
+    """The same of the locations, or of the stacks; or numbers of `StackColumn`."""
     amounts: list[Ints]
     """Of each column asked for."""
 
@@ -98,11 +98,18 @@ class Numbering:
         known = self.ids[np.minimum(at, len(self.ids) - 1)] == own
         return np.where(known, at, len(self.ids)).astype(np.int32)
 
+    def at(self, index: _Places) -> _Places:
+        """Return the places of indices, −1 for those outside."""
+        inside = (index >= 0) & (index < len(self.places))
+        return np.where(inside, self.places[np.where(inside, index, 0)], np.int32(-1)) if len(self.places) else index
+
 
 @dataclass(frozen=True, slots=True)
 class PlaceColumn:
     """In which column of samples their places are told."""
 
+    numbers: Numbering
+    """Of those that there are."""
     name: Literal["location", "stack"] = "location"
     """Of stacks, which not all samples have, a negative number is none."""
     within: Numbering | None = None
@@ -113,35 +120,64 @@ class PlaceColumn:
         """Those that are read."""
         return [self.name] if self.within is None else [self.name, "location"]
 
-    def indices(self, places: Numbering, batch: pa.RecordBatch, source: SampleFile) -> _Places:
+    def places(self, batch: pa.RecordBatch, source: SampleFile) -> AnyInts:
         """Return (n,) indices of places, as `SampleBatch` has them.
 
         Parameters
         ----------
-        places : of all
         batch : n samples
         source : their file
         """
         numbers = _integers(batch.column(self.name))
-        index = places.index(numbers, getattr(source, self.name))
+        index = self.numbers.index(numbers, getattr(source, self.name))
         if self.name == "location":
             return index
-        known = numbers >= 0
+        return np.where((numbers >= 0) & _wanted(self.within, batch, source), index, np.int32(-1))
+
+
+NOWHERE = np.iinfo(np.int64).min
+"""A place that is not wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackColumn:
+    """Numbers of stacks as places; of samples that have none −1 − location, or `NOWHERE`."""
+
+    within: Numbering | None
+    """Of the locations that are wanted; none: all."""
+    alone: bool
+    """Whether samples without a stack are wanted."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that are read."""
+        return ["stack", "location"] if self.alone or self.within is not None else ["stack"]
+
+    def places(self, batch: pa.RecordBatch, source: SampleFile) -> Ints:
+        """Return (n,) numbers; parameters as of `PlaceColumn.places`."""
+        place = _integers(batch.column("stack")).astype(np.int64)
+        place[place >= 0] += source.stack
+        without = np.flatnonzero(place < 0)
+        alone = _integers(batch.column("location"))[without] if self.alone else None
+        place[without] = NOWHERE if alone is None else -1 - (alone.astype(np.int64) + source.location)
         if self.within is not None:
-            at = self.within.index(_integers(batch.column("location")), source.location)
-            inside = (at >= 0) & (at < len(self.within.places))
-            known &= inside & (self.within.places[np.where(inside, at, 0)] >= 0)
-        return np.where(known, index, np.int32(-1))
+            place = np.where(_wanted(self.within, batch, source), place, NOWHERE)
+        return place
+
+
+def _wanted(within: Numbering | None, batch: pa.RecordBatch, source: SampleFile) -> Bools | bool:
+    """Return (n,) whether the locations of samples are among some; none: all are wanted."""
+    if within is None:
+        return True
+    return within.at(within.index(_integers(batch.column("location")), source.location)) >= 0
 
 
 def batches(
     files: Sequence[SampleFile],
     event: str,
     processes: Numbering,
-    locations: Numbering,
+    place: PlaceColumn | StackColumn,
     amounts: Sequence[str],
-    *,
-    place: "PlaceColumn | None" = None,
 ) -> Iterator[SampleBatch]:
     """Yield the samples of an event.
 
@@ -149,11 +185,10 @@ def batches(
     ----------
     files : checked, as `views.connect` does
     event : whose samples
-    processes, locations : of those that are wanted; row groups that have none of the processes are left out
+    processes : those that are wanted; row groups that have none of them are left out
+    place : where places are told
     amounts : names of columns of integers; a file that lacks one has that of `count`
-    place : where the locations are told; without it, they are those sampled
     """
-    told = place or PlaceColumn()
     if not len(processes.ids):
         return
     for source in files:
@@ -161,7 +196,7 @@ def batches(
             names = ["count" if name not in opened.schema_arrow.names else name for name in amounts]
             span = int(processes.ids[0]) - source.process, int(processes.ids[-1]) - source.process
             for certain, groups in _groups(opened, event, span):
-                columns = dict.fromkeys(["process", *told.columns, *names, *([] if certain else ["event"])])
+                columns = dict.fromkeys(["process", *place.columns, *names, *([] if certain else ["event"])])
                 rows = opened.iter_batches(_ROWS_AT_ONCE, groups, list(columns), use_threads=False)
                 for whole in rows:
                     check_current()
@@ -169,7 +204,7 @@ def batches(
                     if batch.num_rows:
                         yield SampleBatch(
                             processes.index(_integers(batch.column("process")), source.process),
-                            told.indices(locations, batch, source),
+                            place.places(batch, source),
                             [_integers(batch.column(name)).astype(np.int64, copy=False) for name in names],
                         )
 

@@ -101,7 +101,7 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scales:
+class Scales:
     """Of how many keys processes are, and what one sample of them stands for."""
 
     keys: int
@@ -126,7 +126,7 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     """
     by_process = [name for name in query.by if of_process(name)]
     by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
-    scales = _key_processes(cursor, query, by_process)
+    scales = key_processes(cursor, query, by_process)
     in_value = scales.several or counts.taken
     joined, key = "", "stack" if part == "stack" else "0 AS lkey"
     if by_location or any(name in LOCATION_DIMENSIONS for name, _ in query.where):
@@ -187,17 +187,23 @@ def name_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence
     )
 
 
-def _key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> _Scales:
-    """Make `process_keys` of the dimensions, with their scale if it is one, and `process_map` to key and scale."""
+def key_processes(cursor: duckdb.DuckDBPyConnection, query: Query, by: Sequence[str]) -> Scales:
+    """Make `process_keys` of the dimensions, with their scale if it is one, and `process_map` to key and scale.
+
+    Parameters
+    ----------
+    cursor, query : as of `sum_samples`
+    by : dimensions of processes, in whose order keys are numbered 1, 2, 3, …
+    """
     name_processes(cursor, query, by)
     names = quoted("rated", *by)
     cursor.execute(
         "CREATE TEMP TABLE process_keys AS"
-        f" SELECT (row_number() OVER ())::INTEGER AS pkey, * FROM (SELECT {names}, max(scale) AS scale,"
+        f" SELECT (row_number() OVER (ORDER BY {names}))::INTEGER AS pkey, * FROM (SELECT {names}, max(scale) AS scale,"
         f" min(scale) AS least FROM named_processes GROUP BY {names})"
     )
     known = "SELECT count(*), coalesce(max(scale), 0), coalesce(bool_or(scale <> least), false) FROM process_keys"
-    scales = _Scales(*row(cursor, known))
+    scales = Scales(*row(cursor, known))
     cursor.execute(
         f"CREATE TEMP TABLE process_map AS SELECT process, pkey, n.scale::{_kind(scales.greatest)} AS scale"
         f" FROM named_processes n JOIN process_keys USING ({names})"

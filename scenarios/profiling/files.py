@@ -376,9 +376,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         event = event_or_default(events, selection.event)
         if event not in events:
             raise FaultsError([Fault("--event", 0, 0, "", unknown("event", event, events))])
-        query = Query(event, where=where)
-        samples, value = database.total(query)
-        profile = extract(database, query, out.name)
+        profile = extract(database, Query(event, where=where), out.name)
         unit = database.units().get(event, "")
     fits = len(profile.measures) > 1
     if selection.weighted and not fits:
@@ -392,8 +390,8 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         out,
         form,
         event,
-        samples,
-        value=value if fits else None,
+        profile.total(profile.measures[0].event),
+        value=profile.total(event) if fits else None,
         written=profile.total(measure),
         unit=unit,
         size=size,

@@ -3,12 +3,14 @@
 import gzip
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.profiling.database import Database
+from analysis.profiling.formats.extract import extract
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
@@ -151,7 +153,7 @@ def test_a_file_written_in_small_pieces_is_the_same(tmp_path, monkeypatch, form)
     run, out = write_folder(tmp_path / "run", random_tables(2, rows=3_000)), tmp_path / "out"
     said = export([run], form, out, ExportSelection("cpu_time"))
     whole = out.read_bytes()
-    for module, name in (("columns", "_AT_ONCE"), ("extract", "_ROWS_AT_ONCE"), ("extract", "_STEPS_AT_ONCE")):
+    for module, name in (("columns", "_AT_ONCE"), ("extract", "_ROWS_AT_ONCE")):
         monkeypatch.setattr(f"analysis.profiling.formats.{module}.{name}", 7)
     monkeypatch.setattr("analysis.profiling.formats.pprof_writing._PACKED_AT_ONCE", 100)
     export([run], form, out, ExportSelection("cpu_time"))
@@ -159,6 +161,19 @@ def test_a_file_written_in_small_pieces_is_the_same(tmp_path, monkeypatch, form)
     assert (said.size, said.written) == (len(whole), said.samples)
     if form == "pprof":
         assert gzip.compress(gzip.decompress(whole), 6, mtime=0) == whole
+
+
+def test_a_call_path_is_one_sample_wherever_it_was_sampled(tmp_path):
+    tables = random_tables(2, rows=3_000)
+    timed = tables["samples"]["event"] == "cpu_time"
+    tables["samples"].loc[timed, "location"] = np.random.default_rng(0).integers(0, 12, timed.sum())
+    tables["samples"].loc[: len(timed) // 2, "stack"] = -1
+    with Database([write_folder(tmp_path, tables)]) as database:
+        profile, total = extract(database, Query("cpu_time")), database.total(Query("cpu_time"))
+    paths = [(sample.stack, sample.origin, sample.chain) for sample in profile.samples]
+    assert len(set(paths)) == len(paths)
+    assert (profile.total("samples"), profile.total("cpu_time")) == total
+    assert {chain for _, _, chain in paths} == {False, True}
 
 
 def test_a_compiler_gets_one_image(tmp_path):
