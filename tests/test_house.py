@@ -139,6 +139,12 @@ def test_names_that_would_fit_any_variable_are_few():
     assert sum(name in NAMES_THAT_FIT_ANYTHING for each in sources().values() for name in each.variables) <= 50
 
 
+def test_compiled_functions_have_no_defaults():
+    """An argument that is left out has a type of its own: Numba would compile the function once more."""
+    left_out = re.compile(r"^@njit\(.*\)\ndef (\w+)\([^)]*=", re.MULTILINE)
+    assert [name for path in MODULES for name in left_out.findall((ROOT / path).read_text())] == []
+
+
 def named_in(text):
     """Dotted names and paths in backticks that begin with one of the four folders, or with that of tests."""
     folders = "|".join((*FOLDERS, "tests", "docs", "benchmarks"))

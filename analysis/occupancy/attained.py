@@ -117,7 +117,7 @@ class Gap(NamedTuple):
 
 
 @njit(cache=True)
-def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: bool = False) -> Attained:
+def ranked(log: EventLog, rank: Ints, servers: int, preemptive: bool, rounded: bool) -> Attained:
     """Follow a policy that serves the lowest ranks first: of those that wait, or with preemption of those present.
 
     Of what happens at one time the policy gets the order that suits it best: whoever is in service leaves first, and
@@ -387,7 +387,7 @@ def shortest(log: EventLog, servers: int, tolerance_s: float) -> Attained:
 
 
 @njit(cache=True)
-def levelled(log: EventLog, servers: int, tolerance_s: float = 0.0) -> Attained:
+def levelled(log: EventLog, servers: int, tolerance_s: float) -> Attained:
     """Return attained service, whether it was being served when it left, and at what rate, of each request.
 
     Who has attained more by no more than the tolerance may have attained the same.
@@ -395,7 +395,7 @@ def levelled(log: EventLog, servers: int, tolerance_s: float = 0.0) -> Attained:
     Examples
     --------
     >>> times = np.array([0.0, 1.0, 3.0, 5.0])
-    >>> levelled(EventLog(times, times, np.array([0, 1, -1, -2]), 2), 1)[0]
+    >>> levelled(EventLog(times, times, np.array([0, 1, -1, -2]), 2), 1, 0.0)[0]
     array([1.5, 3.5])
     """
     n = log.requests

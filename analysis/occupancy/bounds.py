@@ -369,7 +369,8 @@ def least_queueing(
         raise InputError("every job needs a departure, not before its arrival")
     present = curve(arrival_s, departure_s) if present is None else present
     order = order_of(arrival_s)
-    demand_s = _alone(present.time_s, present.jobs <= servers, arrival_s, departure_s, order)
+    # Copies: what cannot be written to would be compiled for once more.
+    demand_s = _alone(present.time_s, present.jobs <= servers, np.array(arrival_s), np.array(departure_s), order)
     if np.isnan(demand_s).any():
         raise InputError("the curve is not that of the pairs: some come or go when it shows neither")
     _, done_s = times("srpt", arrival_s[order], demand_s[order] / to, 1)

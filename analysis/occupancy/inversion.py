@@ -101,7 +101,7 @@ def reconstruct(
     tolerance_s = max(tolerance_s, 2.0 * tick_s) + ROUNDING * (log.clock_s[-1] if len(log.clock_s) else 0.0)
     rules = None if policy == "unknown" else POLICIES[policy]
     if rules is None:
-        answer = ranked(log, _departures_first(events), servers, preemptive=True)
+        answer = ranked(log, _departures_first(events), servers, preemptive=True, rounded=False)
     elif rules.sharing == "evenly":
         answer = shared(log, servers)
     elif rules.sharing == "least attained":

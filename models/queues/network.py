@@ -125,8 +125,8 @@ def serve_network(
 
 
 def _demands(demand_s: ArrayLike, shape: tuple[int, int]) -> Floats:
-    """Return what requests need, as an array of its own."""
-    demands = np.array(demand_s, dtype=np.float64)
+    """Return what requests need, as an array of its own, in the one order that the kernel is compiled for."""
+    demands = np.array(demand_s, dtype=np.float64, order="C")
     if demands.shape != shape:
         raise InputError(f"demand_s has shape {demands.shape}, must be {shape}")
     return demands

@@ -182,7 +182,7 @@ def _influences(cells: JobMachineSums, treated: Bools, covariates: int, change: 
         cells.weight,
     )
     out = np.zeros(treated.shape)
-    _all_influences(sums, np.ascontiguousarray(treated, dtype=np.bool_), change, out)
+    _all_influences(sums, np.array(treated, dtype=np.bool_, order="C"), change, out)
     return out
 
 

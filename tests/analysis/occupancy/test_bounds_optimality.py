@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
+from analysis.occupancy import bounds
 from analysis.occupancy import bounds as bounds_module
 from analysis.occupancy.bounds import busiest, busy_periods, least_queueing, most_backlog, most_queueing, sums
 from analysis.occupancy.curve import curve
@@ -274,3 +275,13 @@ def test_jobs_there_from_the_start_wait_from_the_start():
     once = curve([0.0] * 4, [2.0, 2.0, 4.0, 4.0])
     there = curve([], [2.0, 2.0, 4.0, 4.0], start_s=0.0, initial=4)
     assert most_backlog(there, 2, 1) == most_backlog(once, 2, 1) == 3 * 8.0
+
+
+def test_for_stamps_that_cannot_be_written_to_nothing_is_compiled_once_more():
+    stamps = np.array([0.0, 1.0]), np.array([2.0, 3.0])
+    least = least_queueing(*stamps, 2, 1)
+    known = len(bounds._alone.overloads)
+    for array in stamps:
+        array.flags.writeable = False
+        assert least_queueing(*stamps, 2, 1) == least
+    assert len(bounds._alone.overloads) == known

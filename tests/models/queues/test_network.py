@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from models.queues import closed
 from models.queues.mean_values import mean_values
 from models.queues.network import NetworkQueue, serve_network
 
@@ -155,6 +156,15 @@ def test_clients_that_cannot_be_served_are_refused(changes, problem):
     world = {"stations": line(1), "arrival_s": [0.0, np.nan], "demand_s": [[1.0, 1.0]], "after": [-1, 0], **changes}
     with pytest.raises(ValueError, match=problem):
         serve_network(**world)
+
+
+def test_in_whatever_order_demands_are_stored_one_machine_code_serves_them():
+    """To compile it takes ten seconds."""
+    demand_s = np.array([[1.0, 2.0, 3.0], [0.5, 0.5, 0.5]])
+    for order in ("C", "F"):
+        stamps = serve_network(line(1, 1), [0.0, 0.0, np.nan], demand_s.copy(order), after=[-1, -1, 0])
+        assert stamps.end_s.tolist() == [1.5, 3.5, 6.5]
+    assert len({str(arguments[2]) for arguments in closed.run.overloads}) == 1
 
 
 @pytest.mark.parametrize(("threads", "policy"), [(3, "fcfs"), (10_000, "ps")])

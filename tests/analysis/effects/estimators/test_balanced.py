@@ -7,6 +7,7 @@ from scipy.stats import t
 
 from analysis.effects.cells import cells
 from analysis.effects.cube import selections
+from analysis.effects.estimators import balanced
 from analysis.effects.estimators.adjusted import Adjusted
 from analysis.effects.estimators.balanced import Balanced, balanced_error, imbalance, influence
 from analysis.statistics import NotEnoughDataError
@@ -136,3 +137,11 @@ def test_copies_of_a_covariate_and_constants_change_nothing():
 def test_balancing_variables_of_other_machines_are_refused():
     with pytest.raises(ValueError, match="needed of 12 machines, not 3"):
         Balanced(np.zeros((3, 1)), np.zeros((1, 1))).estimate(example())
+
+
+def test_for_arms_that_cannot_be_written_to_nothing_is_compiled_once_more():
+    known, treated = example().cells, example().treated.copy()
+    influences, kernels = influence(known, treated, 0), len(balanced._all_influences.overloads)
+    treated.flags.writeable = False
+    np.testing.assert_array_equal(influence(known, treated, 0), influences)
+    assert len(balanced._all_influences.overloads) == kernels
