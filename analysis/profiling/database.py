@@ -447,33 +447,6 @@ class Database:
         functions = beside[0] if beside else self.inclusive(query, apart=apart)
         return edges.drop(columns="of"), int(edges["of"].max()) if len(edges) else 0, functions
 
-    def apart(self, query: Query, most: int, *, greatest: bool = False) -> pd.DataFrame:
-        """Sum the samples that have call paths by path and by the query's dimensions of processes.
-
-        Parameters
-        ----------
-        query : as in `stacks`, but its dimensions of processes stay apart
-        most : rows beyond which the answer is empty
-        greatest : whether it then is of so many rows, those of the greatest values
-
-        Returns
-        -------
-        DataFrame
-            The query's dimensions of processes, `path`, its `number`, `value`.
-
-        Raises
-        ------
-        QueryError, ProfileError
-            As `stacks` does.
-        """
-        by_process = replace(query, by=tuple(filter(of_process, query.by)))
-        return self._of_stacks(
-            f"apart {most} {greatest}",
-            by_process,
-            lambda cursor, sums: paths.apart(cursor, sums, most, greatest=greatest),
-            None,
-        )
-
     def stack_sums(self, query: Query, most: int | None = None) -> "SampledStacks":
         """Sum the samples of a query by call path, and by its dimensions of processes.
 

@@ -215,48 +215,6 @@ def callers(cursor: duckdb.DuckDBPyConnection, sums: Sums, function: str) -> pd.
     )
 
 
-def apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int, *, greatest: bool = False) -> pd.DataFrame:
-    """Return sums by call path and by the query's dimensions of processes, paths numbered in no order that matters.
-
-    Parameters
-    ----------
-    cursor, sums : as in `paths`
-    most : rows, and paths, beyond which the answer is empty
-    greatest : beyond which it is of the greatest values instead
-
-    Returns
-    -------
-    DataFrame
-        The dimensions, `path` (tuple of names of functions, the outermost first), `number` (of the path), `value`.
-    """
-    names = _code_functions(cursor)
-    first = list(_same_paths(cursor, len(names)))
-    stack = np.concatenate([pair[0] for pair in first]) if first else np.empty(0, np.int64)
-    path = np.concatenate([pair[1] for pair in first]) if first else np.empty(0, np.int64)
-    cursor.register("equal", pa.table({"stack": stack, "path": path}))
-    by = "".join(f"{quoted(name)}, " for name in sums.by)
-    order = f"value DESC, {by}" if greatest else by
-    rows = summed(
-        cursor,
-        sums,
-        f"SELECT {by} path AS number, {sums.numbers('sum(samples)', 'sum(value)')} FROM groups JOIN equal USING (stack)"
-        f" JOIN process_keys USING (pkey) GROUP BY {by} path ORDER BY {order} path LIMIT ?",
-        most if greatest else most + 1,
-    )
-    numbers = np.unique(rows["number"].to_numpy(np.int64))
-    if len(rows) > most or len(numbers) > most:
-        return rows.head(0).assign(path=pd.Series(dtype=object))
-    cursor.register("wanted", pa.table({"stack": numbers}))
-    listed = cursor.execute(
-        "SELECT s.stack, list(f.code ORDER BY s.depth DESC) FROM stacks s SEMI JOIN wanted USING (stack)"
-        " JOIN function_codes f ON s.location = f.location GROUP BY s.stack"
-    )
-    paths_of = pd.Series(
-        {number: tuple(map(names.__getitem__, codes)) for number, codes in _rows(listed)}, dtype=object
-    )
-    return rows.assign(path=rows["number"].map(paths_of)).drop(columns="samples")
-
-
 def frames_on(cursor: duckdb.DuckDBPyConnection, stacks: Ints, room: int) -> tuple[list[str], Ints, AnyInts]:
     """Return names of all functions, where those of each stack begin, and which they are, from the outermost on.
 

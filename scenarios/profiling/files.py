@@ -701,9 +701,8 @@ def _speedscope(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes
 
     at = [known.event for known in profile.measures].index(measure)
     samples = [sample for sample in profile.samples if sample.amounts[at]]
-    stacks = ([profile.frames[frame] for frame in reversed(sample.stack)] for sample in samples)
-    weights = [sample.amounts[at] for sample in samples]
-    return [write_speedscope(measure, profile.measures[at].unit, stacks, weights)], []
+    stacks, weights = (reversed(sample.stack) for sample in samples), [sample.amounts[at] for sample in samples]
+    return [write_speedscope(measure, profile.measures[at].unit, profile.frames, stacks, weights)], []
 
 
 def _llvm(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:

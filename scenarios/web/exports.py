@@ -1,17 +1,23 @@
 """A profile as a file for other tools: pprof, folded stacks, speedscope; and the rows of a query as CSV."""
 
 from dataclasses import dataclass, replace
-from functools import cache
+from itertools import pairwise
 
+import numpy as np
+
+from analysis.profiling.database import Database
 from analysis.profiling.formats.extract import extract
 from analysis.profiling.formats.folded import write_folded
 from analysis.profiling.formats.foreign import Frame
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.speedscope import write_speedscope
+from analysis.profiling.frames import Amounts, Frames, same_paths
+from analysis.profiling.query import Query, QueryError
 from scenarios.web.calls import ROOTS
 from scenarios.web.listing import with_intervals
 from scenarios.web.parameters import Pairs, read
 from scenarios.web.site import ProfileSite
+from scenarios.web.tree import PathFrames
 
 _MOST_PATHS = 200_000
 
@@ -47,13 +53,35 @@ def speedscope(site: ProfileSite, pairs: Pairs) -> ExportedFile:
     """Return the samples with stacks of a query as speedscope's JSON, root frames before them."""
     request = read(pairs, site.default(ROOTS, stacks=True))
     query = replace(request.query, by=ROOTS)
-    rows = site.database.apart(query, _MOST_PATHS, greatest=True)
-    frame = cache(Frame)
-    stacks = ([*map(frame, (str(root), *path))] for root, path in zip(rows[ROOTS[0]], rows["path"], strict=True))
-    weights = [int(value) for value in rows["value"]]
+    paths, value = _greatest(site.database, query)
+    frames, code = [*map(Frame, paths.names)], paths.code.tolist()
+    stacks = (code[begin:end] for begin, end in pairwise(paths.first.tolist()))
     unit = site.database.units().get(query.event, "")
-    written = write_speedscope(f"{site.name}: {query.event}", unit, stacks, weights)
+    written = write_speedscope(f"{site.name}: {query.event}", unit, frames, stacks, value.tolist())
     return ExportedFile(query.event, ".speedscope.json", "application/json", written)
+
+
+def _greatest(database: Database, query: Query) -> tuple[PathFrames, Amounts]:
+    """Return the call paths with the most events below root frames, and (P,) these.
+
+    Paths of one value are in order of their root frames and stacks.
+    """
+    state = database.identity
+    sums = database.stack_sums(query)
+    new = np.append(True, sums.stack[1:] != sums.stack[:-1])[: len(sums.stack)]
+    paths = PathFrames(*database.frames_on(sums.stack[new], 1))
+    if database.identity != state:
+        raise QueryError("the profile's files changed while they were read; ask again")
+    if not new.all():
+        paths = paths.at(np.cumsum(new) - 1)
+    paths = paths.below(sums.keys[ROOTS[0]].tolist(), sums.key)
+    first = same_paths(Frames(np.arange(len(new)), paths.first, paths.code), len(paths.names))
+    value = np.zeros_like(sums.value)
+    np.add.at(value, first, sums.value)
+    distinct = np.unique(first)
+    falling = np.unique(-value[distinct], return_inverse=True)[1]
+    order = distinct[np.lexsort((distinct, sums.key[distinct], falling))][:_MOST_PATHS]
+    return paths.at(order), value[order]
 
 
 def csv(site: ProfileSite, pairs: Pairs) -> ExportedFile:

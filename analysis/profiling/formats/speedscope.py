@@ -169,36 +169,40 @@ def _frame(frame: object, name: str) -> Frame:
     return Frame(function, file=plain(field(frame, "file", str, name, "")), line=known)
 
 
-def write_speedscope(name: str, unit: str, stacks: Iterable[Sequence[Frame]], weights: Sequence[int]) -> bytes:
+def write_speedscope(
+    name: str, unit: str, frames: Sequence[Frame], stacks: Iterable[Iterable[int]], weights: Sequence[int]
+) -> bytes:
     """Return call paths as speedscope's JSON, one sampled profile.
 
     Parameters
     ----------
     name : of the profile
     unit : what is counted; speedscope knows units of time and bytes
-    stacks : frames of each path, the outermost first
+    frames : of the paths
+    stacks : places of each path's frames among these, the outermost first
     weights : of each path
 
     Examples
     --------
-    >>> written = write_speedscope("cpu", "nanoseconds", [[Frame("main"), Frame("f")]], [3])
+    >>> written = write_speedscope("cpu", "nanoseconds", [Frame("f"), Frame("main")], [[1, 0]], [3])
     >>> read_speedscope(json.loads(written)).total("time")
     3
     """
     number: dict[tuple[str, str, int], int] = {}
 
     @cache
-    def numbered(frame: Frame) -> int:
+    def numbered(at: int) -> int:
+        frame = frames[at]
         return number.setdefault((frame.function or UNKNOWN, frame.file, frame.line), len(number))
 
     samples = [[*map(numbered, stack)] for stack in stacks]
-    frames = [
+    listed = [
         {"name": function, **({"file": file} if file else {}), **({"line": line} if line else {})}
         for function, file, line in number
     ]
     content = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "shared": {"frames": frames},
+        "shared": {"frames": listed},
         "profiles": [
             {
                 "type": "sampled",

@@ -80,7 +80,9 @@ def test_counted_stacks_have_the_sums_and_the_errors_of_a_table_of_all(databases
     monkeypatch.setattr(counted_shares, "_PER_PART", 7)
     monkeypatch.setattr(counted_shares, "_PAIRS_AT_ONCE", 3)
     for database in databases_of:
-        rows = database.apart(replace(query, by=(*query.by, "visit")), 10**6)
+        sums = database.stack_sums(replace(query, by=(*query.by, "visit")))
+        named = names_of(database, sums.stack)
+        rows = sums.keys.iloc[sums.key].assign(path=[*map(named.get, sums.stack.tolist())], value=sums.value)
         root = [roots.index(name) if name in roots else len(roots) for name in rows[query.by[0]]] if query.by else 0
         rows = rows.assign(root=root)
         counted = CountedStacks.of(database, query, roots)

@@ -1,0 +1,47 @@
+"""Files that pages are written as have the greatest call paths, those of equal functions as one."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from scenarios.web import exports
+from scenarios.web.site import ProfileSite
+from tests.helpers.profile_tables import long_form, random_tables, write_folder
+
+
+def rooted(tables):
+    """Return events by path of functions, the application before it."""
+    functions = tables["stacks"].merge(tables["locations"], on="location").sort_values(["stack", "depth"])
+    paths = functions.groupby("stack")["function"].agg(lambda names: tuple(names)[::-1])
+    rows, sums = long_form(tables).query("event == 'cpu_time'"), Counter()
+    for application, stack, value in zip(rows["application"], rows["stack"], rows["value"], strict=True):
+        sums[application, *paths[stack]] += value
+    return sums
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+@pytest.mark.parametrize("count", [1, 2**50])
+def test_a_file_for_speedscope_has_the_greatest_call_paths(tmp_path, monkeypatch, most, count):
+    monkeypatch.setattr(exports, "_MOST_PATHS", most)
+    tables = random_tables(1, rows=400)
+    tables["samples"]["count"] *= count
+    tables["visits"]["collection"] = "fleet"
+    tables["locations"]["function"] = ["main", "größe"] * 6
+    content = json.loads(
+        exports.speedscope(ProfileSite(write_folder(tmp_path, tables)), [("event", "cpu_time")]).content
+    )
+    names = [frame["name"] for frame in content["shared"]["frames"]]
+    (profile,) = content["profiles"]
+    told = [tuple(names[at] for at in sample) for sample in profile["samples"]]
+    sums = rooted(tables)
+    rows = long_form(tables).query("event == 'cpu_time'")
+    assert len(sums) < len(rows[["application", "stack"]].drop_duplicates())
+    assert [sums[path] for path in told] == profile["weights"] == sorted(sums.values(), reverse=True)[:most]
+    assert len(set(told)) == len(told) == min(most, len(sums))
+
+
+def test_a_file_of_an_event_without_call_paths_has_none(tmp_path):
+    site = ProfileSite(write_folder(tmp_path, random_tables(1)))
+    (profile,) = json.loads(exports.speedscope(site, [("event", "cycles")]).content)["profiles"]
+    assert (profile["samples"], profile["weights"], profile["endValue"]) == ([], [], 0)
