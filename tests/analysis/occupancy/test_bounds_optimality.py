@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from analysis.occupancy import bounds
 from analysis.occupancy import bounds as bounds_module
 from analysis.occupancy.bounds import busiest, busy_periods, least_queueing, most_backlog, most_queueing, sums
 from analysis.occupancy.curve import curve
@@ -280,8 +279,8 @@ def test_jobs_there_from_the_start_wait_from_the_start():
 def test_for_stamps_that_cannot_be_written_to_nothing_is_compiled_once_more():
     stamps = np.array([0.0, 1.0]), np.array([2.0, 3.0])
     least = least_queueing(*stamps, 2, 1)
-    known = len(bounds._alone.overloads)
+    known = len(bounds_module._alone.overloads)
     for array in stamps:
         array.flags.writeable = False
         assert least_queueing(*stamps, 2, 1) == least
-    assert len(bounds._alone.overloads) == known
+    assert len(bounds_module._alone.overloads) == known
