@@ -21,7 +21,6 @@ from analysis.profiling.fleet_samples import on_visits, visits_of_fleet
 from analysis.profiling.query import Profile, QueryError, unknown
 from analysis.profiling.questions.prediction import MOST_INSTANCES, PredictedPairs
 from analysis.profiling.questions.question import ranked
-from analysis.profiling.shelf import give_back_memory
 from models.arrays import Bools, Floats, Ints
 
 EVENTS = ("cycles", "instructions", "llc_misses")
@@ -147,44 +146,56 @@ def job_visits(database: Profile) -> JobVisits:
     QueryError
         If the profile lacks the events, or the CPU time of processes.
     """
-    counted = [_counted(database, event) for event in EVENTS]
     visits, processes = visits_of_fleet(database), database.table("processes")
     lacking = [f"visits.{name}" for name in _OF_VISITS if name not in visits]
     lacking += [] if "cpu_s" in processes and processes["cpu_s"].gt(0).any() else ["processes.cpu_s"]
     if lacking:
         raise QueryError(f"the profile lacks {', '.join(lacking)}")
     jobs = processes.loc[~processes["application"].str.startswith("["), [*_KEYS, "cpu_s"]]
+    jobs = jobs[jobs["visit"].isin(visits["visit"])]
     del processes
     rows = jobs.groupby(_KEYS, as_index=False).agg(instances=("cpu_s", "size"), cpu_s=("cpu_s", "sum"))
-    rows = rows.merge(visits[["visit", *_OF_VISITS]], on="visit")
     del jobs
-    give_back_memory()
-    while counted:
-        rows = rows.merge(counted.pop(0), on=_KEYS, how="left")
-    rows = rows.fillna(0.0).sort_values(_KEYS, ignore_index=True)
-    length = rows["length_s"].to_numpy(np.float64)
-    per_s = 1.0 / (rows["weight"].to_numpy(np.float64) * length)
     application, names = pd.factorize(rows["application"].astype(str), sort=True)
-    platform, platforms = pd.factorize(rows["platform"].astype(str), sort=True)
+    visit = rows["visit"].to_numpy(np.int64)
+    counted = [_counted(database, event, (visit, application, names)) for event in EVENTS]
+    at = pd.Index(visits["visit"]).get_indexer(pd.Index(visit))
+    length, weight = (visits[name].to_numpy(np.float64)[at] for name in ("length_s", "weight"))
+    platform, platforms = pd.factorize(visits["platform"].astype(str).iloc[at], sort=True)
     return JobVisits(
         names=tuple(names),
         platforms=tuple(platforms),
         application=application.astype(np.int64),
-        visit=rows["visit"].to_numpy(np.int64),
-        machine=pd.factorize(rows["machine"], sort=True)[0].astype(np.int64),
+        visit=visit,
+        machine=pd.factorize(visits["machine"].iloc[at], sort=True)[0].astype(np.int64),
         platform=platform.astype(np.int64),
         instances=rows["instances"].to_numpy(np.float64),
         busy_threads=rows["cpu_s"].to_numpy(np.float64) / length,
-        events=np.array([rows[event].to_numpy(np.float64) * per_s for event in EVENTS]),
-        samples=np.array([rows[f"{event}_samples"].to_numpy(np.float64) for event in EVENTS]),
+        events=np.array([value * (1.0 / (weight * length)) for value, _ in counted]),
+        samples=np.array([samples for _, samples in counted]),
     )
 
 
-def _counted(database: Profile, event: str) -> pd.DataFrame:
+def _counted(database: Profile, event: str, rows: tuple[Ints, Ints, "pd.Index[str]"]) -> tuple[Floats, Floats]:
+    """Return (R,) values and samples of an event, 0 where it has none.
+
+    Parameters
+    ----------
+    database, event : asked
+    rows : (R,) visits and numbers of applications, rising by visit, then by application; the applications
+    """
+    visit, application, names = rows
     table = on_visits(database, event)
     if not len(table):
         raise QueryError(f"the profile has no samples of {event}")
-    return table[_KEYS].assign(**{event: table["value"].astype(np.float64), f"{event}_samples": table["samples"]})
+    code = names.get_indexer(pd.Index(table["application"]))
+    key, own = visit * len(names) + application, table["visit"].to_numpy(np.int64) * len(names) + code
+    at = np.minimum(np.searchsorted(key, own), max(len(key) - 1, 0))
+    some = np.flatnonzero((code >= 0) & (key[at] == own)) if len(key) else at[:0]
+    value, samples = np.zeros(len(key)), np.zeros(len(key))
+    value[at[some]] = table["value"].to_numpy(np.float64)[some]
+    samples[at[some]] = table["samples"].to_numpy(np.float64)[some]
+    return value, samples
 
 
 @dataclass(frozen=True, slots=True)
