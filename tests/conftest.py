@@ -1,16 +1,14 @@
 """What all tests share: examples are 30 and have no deadline, for code may be compiled in one; and a small profile."""
 
-import fcntl
 import gc
-import os
 
 import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
-from numba.core.dispatcher import Dispatcher
 
 from scenarios.commands.entry import GARBAGE
 from tests.helpers import small_profile as profiles
+from tests.helpers.one_compiles import take_turns
 
 settings.register_profile("testbed", deadline=None, max_examples=30)
 settings.load_profile("testbed")
@@ -20,23 +18,9 @@ collect_ignore = ["interchange", "web"]
 
 
 def pytest_configure(config):
-    """Let one of several processes that test compile the functions of a file, while the others wait to read them."""
-    compiled, held = Dispatcher.compile, set()
-
-    def waited(self, sig):
-        name = self.py_func.__code__.co_filename
-        if name in held or not os.path.isfile(name):
-            return compiled(self, sig)
-        with open(name, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            held.add(name)
-            try:
-                return compiled(self, sig)
-            finally:
-                held.remove(name)
-
+    """Have processes that test at the same time compile nothing twice."""
     if hasattr(config, "workerinput"):
-        Dispatcher.compile = waited
+        take_turns()
     config.pluginmanager.register(FilesWithExamples())
 
 

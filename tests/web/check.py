@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from scenarios.commands.app import app
 from tests.helpers import report_pages, small_profile
+from tests.helpers.one_compiles import take_turns
 
 HERE = Path(__file__).resolve().parent
 WSC = Path(sys.executable).with_name("wsc")
@@ -49,7 +50,8 @@ def serve(folder, given, pictures):
 
 
 def reports(folder, given, pictures):
-    """Look at the reports of a run of every kind, and of all these runs together."""
+    """Look at the reports of a run of every kind, and of all these runs together; tests may compile meanwhile."""
+    take_turns()
     made = given or [report_pages.made(name, folder / "runs").path for name in report_pages.KINDS]
     whole = [] if given else [folder / "runs"]
     for each in (*made, *whole):
