@@ -33,7 +33,8 @@ class AnswerCache:
 
     def put(self, identity: Identity, question: Hashable, answer: object) -> None:
         """Keep an answer, and let go of the ones longest unused; an answer that does not fit is not kept."""
-        size = int(answer.memory_usage(deep=True).sum()) if isinstance(answer, pd.DataFrame) else _SMALL
+        own = answer.memory_usage(deep=True).sum() if isinstance(answer, pd.DataFrame) else None
+        size = int(getattr(answer, "nbytes", _SMALL) if own is None else own)
         if size > MOST_BYTES:
             return
         with self._lock:

@@ -373,31 +373,6 @@ class Database:
         bare = replace(query, by=tuple(apart))
         return self._of_stacks("inclusive", bare, lambda cursor, sums: paths.inclusive(cursor, sums, top), top)
 
-    def stacks_and_functions(self, query: Query, top: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return `stacks` and all functions as `inclusive` gives them; samples are summed once.
-
-        Parameters
-        ----------
-        query, top : as in `stacks`
-
-        Raises
-        ------
-        QueryError, ProfileError
-            As `stacks` does.
-        """
-        bare, state = replace(query, by=()), self._identity
-        beside: list[pd.DataFrame] = []
-
-        def ask(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> pd.DataFrame:
-            stacks, functions = paths.paths_and_functions(cursor, sums, top)
-            beside.append(functions)
-            return stacks
-
-        stacks = self._of_stacks("stacks", bare, ask, top)
-        if beside and state == self._identity:
-            self._answers.put(state, ("inclusive", bare, None), beside[0])
-        return stacks, beside[0] if beside else self.inclusive(query)
-
     def edges(self, query: Query, top: int | None = None, *, apart: Sequence[str] = ()) -> pd.DataFrame:
         """Sum the samples that have call paths by each call on the path, once per path.
 
@@ -433,18 +408,14 @@ class Database:
         QueryError, ProfileError
             As `stacks` does.
         """
-        bare, state = replace(query, by=tuple(apart)), self._identity
-        beside: list[pd.DataFrame] = []
+        bare = replace(query, by=tuple(apart))
 
-        def ask(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> pd.DataFrame:
-            edges, count, functions = paths.graph(cursor, sums, most)
-            beside.append(functions)
+        def ask(cursor: duckdb.DuckDBPyConnection, sums: "SampledStacks") -> pd.DataFrame:
+            edges, count = paths.graph(cursor, sums, most)
             return edges.assign(of=count)
 
         edges = self._of_stacks(f"graph {most}", bare, ask, None)
-        if beside and state == self._identity:
-            self._answers.put(state, ("inclusive", bare, None), beside[0])
-        functions = beside[0] if beside else self.inclusive(query, apart=apart)
+        functions = self.inclusive(query, apart=apart)
         return edges.drop(columns="of"), int(edges["of"].max()) if len(edges) else 0, functions
 
     def stack_sums(self, query: Query, most: int | None = None) -> "SampledStacks":
@@ -699,14 +670,19 @@ class Database:
         self,
         kind: str,
         query: Query,
-        ask: Callable[[duckdb.DuckDBPyConnection, Sums], _T],
+        ask: "Callable[[duckdb.DuckDBPyConnection, SampledStacks], _T]",
         top: int | None,
     ) -> _T:
         _check_top(top)
         self._check(query)
+        state = self._identity
 
         def answer(cursor: duckdb.DuckDBPyConnection) -> _T:
-            return ask(cursor, sum_samples(cursor, query, self._counts, "stack"))
+            sums = self._answers.get(state, ("sampled stacks", query))
+            if sums is None:
+                sums = self._sum_stacks(cursor, query)
+                self._answers.put(state, ("sampled stacks", query), sums)
+            return ask(cursor, cast("SampledStacks", sums))
 
         return self._answered((kind, query, top), self._with_stacks(answer))
 

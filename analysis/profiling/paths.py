@@ -1,7 +1,7 @@
 """Call paths: samples summed by path, by every function on it, by call and by caller."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -11,23 +11,26 @@ import pyarrow as pa
 from analysis.profiling import frames
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.shelf import give_back_memory
-from analysis.profiling.sums import Sums, column, quoted, shares, summed
+from analysis.profiling.sums import column, shares
 from analysis.profiling.symbolise import UNKNOWN
 from analysis.profiling.views import row
 from models.arrays import Ints
+
+if TYPE_CHECKING:
+    from analysis.profiling.sampled_stacks import SampledStacks
 
 ROOT = "[root]"
 """The caller of what nothing called."""
 _ROWS_AT_ONCE = 10_000
 
 
-def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
+def paths(cursor: duckdb.DuckDBPyConnection, sums: "SampledStacks", top: int | None) -> pd.DataFrame:
     """Return sums by call path, the greatest first.
 
     Parameters
     ----------
-    cursor : cursor that holds sums by stack, as from `sums.sum_samples`
-    sums : what they add up to
+    cursor : of the profile
+    sums : by stack
     top : only so many paths
 
     Returns
@@ -35,14 +38,7 @@ def paths(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     DataFrame
         `path` (tuple of names of functions, the outermost first), `samples`, `value`.
     """
-    return _paths(cursor, top, (_code_functions(cursor), _weights(cursor, sums)))
-
-
-def _paths(
-    cursor: duckdb.DuckDBPyConnection, top: int | None, stacks: tuple[Sequence[str], frames.Weights]
-) -> pd.DataFrame:
-    """Return what `paths` does; `stacks` are names of functions and sums by stack."""
-    names, weights = stacks
+    names, weights = _code_functions(cursor), sums.weights()
     totals = frames.together(_equal(cursor, weights, len(names)))
     rank = np.cumsum(np.append(False, totals["value"].to_numpy()[1:] != totals["value"].to_numpy()[:-1]))[: len(totals)]
     last = rank[min(_limit(top), len(totals)) - 1] if len(totals) else 0
@@ -63,20 +59,7 @@ def _paths(
     return listed.assign(path=named)[["path", "samples", "value"]]
 
 
-def paths_and_functions(
-    cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the greatest `paths`, and all functions as `inclusive` gives them, of the same sums.
-
-    Parameters
-    ----------
-    cursor, sums, top : as in `paths`; the query has no dimensions
-    """
-    stacks = _code_functions(cursor), _weights(cursor, sums)
-    return _paths(cursor, top, stacks), _functions(cursor, sums, None, stacks)
-
-
-def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
+def inclusive(cursor: duckdb.DuckDBPyConnection, sums: "SampledStacks", top: int | None) -> pd.DataFrame:
     """Return sums by the query's dimensions and each function that is anywhere on the path, the greatest first.
 
     Parameters
@@ -89,28 +72,21 @@ def inclusive(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) ->
         The dimensions, `function`, `samples`, `value`, `share` of everything, `own` (the value of samples in the
         function itself); each function once per path.
     """
-    return _functions(cursor, sums, top, (_code_functions(cursor), _weights(cursor, sums)))
-
-
-def _functions(
-    cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None, stacks: tuple[Sequence[str], frames.Weights]
-) -> pd.DataFrame:
-    """Return what `inclusive` does; `stacks` are names of functions and sums by stack."""
-    names, weights = stacks
+    names, weights = _code_functions(cursor), sums.weights()
     leaves: list[pd.DataFrame] = []
     reached = frames.together(_reached(cursor, weights, leaves)).head(_limit(top))
     own = frames.together(leaves).set_index("item")["value"].reindex(reached["item"], fill_value=0)
-    dimensions, function = _apart(cursor, sums, reached["item"])
+    dimensions, function = _apart(sums, reached["item"])
     named = dimensions.assign(
         function=_named(function, names),
         samples=reached["samples"],
         value=reached["value"],
-        share=shares(reached["value"], sums.value),
+        share=shares(reached["value"], sums.totals[1]),
     )
     return named.assign(own=own.to_numpy())
 
 
-def named(cursor: duckdb.DuckDBPyConnection, sums: Sums, images: Sequence[str]) -> pd.DataFrame:
+def named(cursor: duckdb.DuckDBPyConnection, sums: "SampledStacks", images: Sequence[str]) -> pd.DataFrame:
     """Return sums by the query's dimensions and whether a frame of these images has a name, each once per path.
 
     Parameters
@@ -129,15 +105,15 @@ def named(cursor: duckdb.DuckDBPyConnection, sums: Sums, images: Sequence[str]) 
         " FROM locations",
         [list(images), UNKNOWN],
     )
-    reached = frames.together(_reached(cursor, _weights(cursor, sums), []))
-    dimensions, code = _apart(cursor, sums, reached["item"])
+    reached = frames.together(_reached(cursor, sums.weights(), []))
+    dimensions, code = _apart(sums, reached["item"])
     rows = dimensions.assign(
         named=code.to_numpy() == 2, samples=reached["samples"].to_numpy(), value=reached["value"].to_numpy()
     )
     return rows[code.to_numpy() > 0].reset_index(drop=True)
 
 
-def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.DataFrame:
+def edges(cursor: duckdb.DuckDBPyConnection, sums: "SampledStacks", top: int | None) -> pd.DataFrame:
     """Return sums by the query's dimensions and call, each once per path, the greatest first.
 
     Parameters
@@ -149,29 +125,27 @@ def edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, top: int | None) -> pd.
     DataFrame
         The dimensions, `caller`, `function`, `samples`, `value`.
     """
-    names, weights = _code_functions(cursor), _weights(cursor, sums)
-    return _edges(cursor, sums, frames.together(_calls(cursor, weights, len(names))).head(_limit(top)), names)
+    names, weights = _code_functions(cursor), sums.weights()
+    return _edges(sums, frames.together(_calls(cursor, weights, len(names))).head(_limit(top)), names)
 
 
-def graph(cursor: duckdb.DuckDBPyConnection, sums: Sums, most: int) -> tuple[pd.DataFrame, int, pd.DataFrame]:
-    """Return the greatest `edges`, how many there are, and all functions as `inclusive` gives them, of the same sums.
+def graph(cursor: duckdb.DuckDBPyConnection, sums: "SampledStacks", most: int) -> tuple[pd.DataFrame, int]:
+    """Return the greatest `edges`, and how many there are.
 
     Parameters
     ----------
     cursor, sums : as in `paths`
     most : so many edges, and those that are as great as the last of them
     """
-    names, weights = _code_functions(cursor), _weights(cursor, sums)
-    calls = frames.together(_calls(cursor, weights, len(names)))
+    names = _code_functions(cursor)
+    calls = frames.together(_calls(cursor, sums.weights(), len(names)))
     greatest = calls[calls["value"] >= calls["value"].iloc[most - 1]] if len(calls) > most else calls
-    edges, count = _edges(cursor, sums, greatest.reset_index(drop=True), names), len(calls)
-    del calls, greatest
-    return edges, count, _functions(cursor, sums, None, (names, weights))
+    return _edges(sums, greatest.reset_index(drop=True), names), len(calls)
 
 
-def _edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, calls: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def _edges(sums: "SampledStacks", calls: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return calls by name; `names` are of functions, `calls` sums by the codes of both."""
-    dimensions, call = _apart(cursor, sums, calls["item"])
+    dimensions, call = _apart(sums, calls["item"])
     caller, function = call // max(1, len(names)), call % max(1, len(names))
     return dimensions.assign(
         caller=_named(caller, names),
@@ -181,7 +155,7 @@ def _edges(cursor: duckdb.DuckDBPyConnection, sums: Sums, calls: pd.DataFrame, n
     )
 
 
-def callers(cursor: duckdb.DuckDBPyConnection, sums: Sums, function: str) -> pd.DataFrame:
+def callers(cursor: duckdb.DuckDBPyConnection, sums: "SampledStacks", function: str) -> pd.DataFrame:
     """Return sums by the query's dimensions and by who called a function, each caller once per path.
 
     Parameters
@@ -194,25 +168,13 @@ def callers(cursor: duckdb.DuckDBPyConnection, sums: Sums, function: str) -> pd.
     DataFrame
         The dimensions, `caller` ([root] where nothing called it), `samples`, `value`; the greatest first.
     """
-    coded = _code_functions(cursor)
-    code = coded.index(function) if function in coded else -1
-    cursor.execute("CREATE TEMP TABLE callers (stack BIGINT, code BIGINT)")
-    for part in frames.read(cursor):
-        at = np.flatnonzero(part.code == code)
-        above = np.where(part.called[at], part.code[np.minimum(at + 1, part.code.size - 1)], -1)
-        stack = np.repeat(part.stack, part.length)[at]
-        cursor.register("found", pa.table({"stack": stack, "code": above}))
-        cursor.execute("INSERT INTO callers SELECT DISTINCT stack, code FROM found")
-        cursor.unregister("found")
-    names = "".join(f"{quoted(name)}, " for name in sums.by)
-    return summed(
-        cursor,
-        sums,
-        f"SELECT {names} coalesce(name, ?) AS caller, {sums.numbers('sum(samples)', 'sum(value)')}"
-        " FROM callers JOIN groups USING (stack) JOIN process_keys USING (pkey) LEFT JOIN function_names USING (code)"
-        f" GROUP BY {names} caller ORDER BY sum(value) DESC, {names} caller",
-        ROOT,
-    )
+    names, weights = _code_functions(cursor), sums.weights()
+    code = names.index(function) if function in names else -1
+    rows = frames.together(_above(cursor, weights, code))
+    dimensions, above = _apart(sums, rows["item"])
+    table = dimensions.assign(caller=_named(above, [ROOT, *names]), samples=rows["samples"], value=rows["value"])
+    ordered = table.sort_values([*map(str, dimensions), "caller"], kind="stable", ignore_index=True)
+    return ordered.iloc[np.argsort(-ordered["value"].to_numpy(), kind="stable")].reset_index(drop=True)
 
 
 def frames_on(cursor: duckdb.DuckDBPyConnection, stacks: Ints, room: int) -> tuple[list[str], Ints, AnyInts]:
@@ -275,32 +237,12 @@ def _code_functions(cursor: duckdb.DuckDBPyConnection) -> list[str]:
     return column(cursor, "SELECT name FROM function_names ORDER BY code")
 
 
-def _weights(cursor: duckdb.DuckDBPyConnection, sums: Sums) -> frames.Weights:
-    """Return the sums by stack as arrays; and by stack and key of processes, where the query has dimensions of them."""
-    if not sums.by:
-        rows = summed(cursor, sums, f"SELECT stack, {sums.numbers()} FROM groups ORDER BY stack")
-        stack, samples, value = (rows[name].to_numpy() for name in ("stack", "samples", "value"))
-        return frames.Weights(stack, samples, value)
-    numbers = sums.numbers("sum(samples)", "sum(value)")
-    rows = summed(cursor, sums, f"SELECT stack, pkey, {numbers} FROM groups GROUP BY ALL ORDER BY stack, pkey")
-    (keys,) = row(cursor, "SELECT coalesce(max(pkey), 0) + 1 FROM process_keys")
-    stack, samples, value = (rows[name].to_numpy() for name in ("stack", "samples", "value"))
-    start = np.flatnonzero(np.append(True, stack[1:] != stack[:-1])[: stack.size])
-    first, key = np.append(start, stack.size), rows["pkey"].to_numpy(np.int64)
-    keyed = frames.KeyedWeights(first, key, samples, value, int(keys))
-    if not stack.size:
-        return frames.Weights(stack, samples, value, keyed)
-    return frames.Weights(stack[start], np.add.reduceat(samples, start), np.add.reduceat(value, start), keyed)
-
-
-def _apart(cursor: duckdb.DuckDBPyConnection, sums: Sums, item: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
+def _apart(sums: "SampledStacks", item: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
     """Return the dimensions of sums whose keys stay apart, and their items without the keys."""
-    if not sums.by:
+    if not len(sums.keys.columns):
         return pd.DataFrame(index=item.index), item
-    known = cursor.execute(f"SELECT pkey, {quoted(*sums.by)} FROM process_keys ORDER BY pkey").fetchall()
-    table = pd.DataFrame(known, columns=["pkey", *sums.by]).set_index("pkey")
-    keys = int(table.index.max()) + 1 if len(table) else 1  # As `_weights` has it.
-    return table.loc[item % keys].reset_index(drop=True), item // keys
+    keys = max(len(sums.keys), 1)  # as `SampledStacks.weights` has it
+    return sums.keys.iloc[item % keys].reset_index(drop=True), item // keys
 
 
 def _equal(cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, codes: int) -> Iterator[pd.DataFrame]:
@@ -337,6 +279,15 @@ def _calls(cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, codes: in
         at = np.flatnonzero(part.called & (within >= 0))
         call = part.code[at + 1].astype(np.int64) * codes + part.code[at]
         yield frames.once_per_stack(within[at], call, weights)
+
+
+def _above(cursor: duckdb.DuckDBPyConnection, weights: frames.Weights, code: int) -> Iterator[pd.DataFrame]:
+    """Yield the sums of the callers of a function, part by part: the caller's code plus 1, 0 where nothing called."""
+    for part in frames.read(cursor):
+        within = np.repeat(weights.places(part.stack), part.length)
+        at = np.flatnonzero((part.code == code) & (within >= 0))
+        above = np.where(part.called[at], part.code[np.minimum(at + 1, part.code.size - 1)] + 1, 0)
+        yield frames.once_per_stack(within[at], above, weights)
 
 
 def _named(codes: pd.Series, names: Sequence[str]) -> pd.Series:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -44,9 +44,6 @@ PROCESSES = "processes o JOIN visits v USING (visit) LEFT JOIN builds b ON o.bui
 _INT64_MAX = 2**63 - 1
 _SUMS = ("samples", "value")
 
-Part = Literal["location", "stack"]
-"""What samples are told apart by beside their process: the place sampled, or the call path to it."""
-
 
 def expression(name: str) -> str:
     """Return a dimension as an expression over `PROCESSES` or `locations`; a label that a process has not is empty.
@@ -78,7 +75,7 @@ class Sums:
     """Sums that stand ready as `groups` of a cursor.
 
     Its columns are `pkey`, into the table `process_keys` with the dimensions of processes; `lkey`, into `location_keys`
-    with those of locations, or `stack`; `samples` and `value`.
+    with those of locations; `samples` and `value`.
     """
 
     by: tuple[str, ...]
@@ -110,7 +107,7 @@ class Scales:
     """Whether processes of one key differ in scale, so that each sample has to be multiplied for itself."""
 
 
-def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts, part: Part = "location") -> Sums:
+def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts) -> Sums:
     """Sum the samples of a query by its dimensions, so that they stand as `groups`.
 
     Processes and locations get one small key for each combination of the dimensions asked for, and processes their
@@ -122,19 +119,17 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     cursor : a cursor of its own on a connection of `views.connect`
     query : what is asked
     counts : bounds of the samples' counts
-    part : `stack` keeps stacks apart, in place of the dimensions of locations, and takes only samples that have one
     """
     by_process = [name for name in query.by if of_process(name)]
-    by_location = [name for name in query.by if name in LOCATION_DIMENSIONS] if part == "location" else []
+    by_location = [name for name in query.by if name in LOCATION_DIMENSIONS]
     scales = key_processes(cursor, query, by_process)
     in_value = scales.several or counts.taken
-    joined, key = "", "stack" if part == "stack" else "0 AS lkey"
+    joined, key = "", "0 AS lkey"
     if by_location or any(name in LOCATION_DIMENSIONS for name, _ in query.where):
         key_locations(cursor, query, by_location)
-        joined, key = "JOIN location_map USING (location)", "lkey" if part == "location" else key
-    elif part == "location":
+        joined, key = "JOIN location_map USING (location)", "lkey"
+    else:
         cursor.execute("CREATE TEMP TABLE location_keys AS SELECT 0 AS lkey")
-    only = "AND stack >= 0" if part == "stack" else ""
     counted = f"sum({TAKEN})::HUGEINT" if counts.taken else f"sum(count)::{_kind(counts.rows * counts.most)}"
     columns = [
         "pkey" if scales.keys > 1 else "1 AS pkey",
@@ -144,7 +139,7 @@ def sum_samples(cursor: duckdb.DuckDBPyConnection, query: Query, counts: Counts,
     ]
     cursor.execute(
         f"CREATE TEMP TABLE counted AS SELECT {', '.join(columns if in_value else columns[:-1])}"
-        f" FROM samples JOIN process_map USING (process) {joined} WHERE event = ? {only}"
+        f" FROM samples JOIN process_map USING (process) {joined} WHERE event = ?"
         " GROUP BY ALL HAVING count(*) > 0",
         [query.event],
     )

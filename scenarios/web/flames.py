@@ -105,7 +105,8 @@ def flamegraph(site: ProfileSite, pairs: Pairs) -> WebPage:
     find = parameters.more.get("find", "").strip()
     matches, stacks = search(site, request.query, find) if find else None, None
     if matches is None:
-        stacks, listed_functions = site.database.stacks_and_functions(request.query, request.top)
+        stacks = site.database.stacks(request.query, request.top)
+        listed_functions = site.database.inclusive(request.query)
         total = sum(map(int, listed_functions["own"]))
     else:
         listed_functions, total = matches.functions, matches.total

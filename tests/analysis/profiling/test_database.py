@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.profiling import database as module
-from analysis.profiling import frames
+from analysis.profiling import frames, sampled_stacks
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import visits_of
 from analysis.profiling.query import DIMENSIONS, Query, QueryError
@@ -321,6 +321,19 @@ def test_the_connection_reaches_no_other_file(tmp_path):
         with pytest.raises(duckdb.Error):
             connection.execute(statement)
     assert [file.name for file in tmp_path.iterdir()] == ["secret.csv"]
+
+
+def test_samples_of_call_paths_are_summed_once_for_all_questions(tmp_path, monkeypatch):
+    tables, calls, summing = random_tables(0), [], sampled_stacks.sum_stacks
+    monkeypatch.setattr(sampled_stacks, "sum_stacks", lambda *given: calls.append(1) or summing(*given))
+    query = Query("cpu_time", ())
+    with Database([write_folder(tmp_path, tables)]) as database:
+        first = [database.stacks(query), database.inclusive(query), database.edges(query), *database.graph(query, 3)]
+        assert len(calls) == 1
+        assert first[0]["value"].sum() == database.total(query)[1]
+        write_folder(tmp_path, random_tables(1))
+        assert database.stacks(query)["value"].sum() == database.total(query)[1] != first[0]["value"].sum()
+        assert len(calls) == 2
 
 
 def test_an_answer_is_kept_until_a_file_changes(tmp_path, monkeypatch):
