@@ -9,7 +9,6 @@ import pandas as pd
 
 from analysis.profiling.frames import Amounts, AnyInts
 from analysis.profiling.intervals import ShareMoments
-from analysis.profiling.pairs import PairNumbers
 from analysis.profiling.query import Query, QueryError, of_process
 from analysis.profiling.regressions.coded import distinct
 from analysis.profiling.row_groups import Numbering
@@ -136,10 +135,8 @@ class CountedStacks:
     """(K,) number of the visit of each of its keys."""
     root: AnyInts
     """(K,) root frame of each key."""
-    pairs: PairNumbers
+    pairs: "_Pairs"
     """Stacks and root frames that there are."""
-    value: Amounts
-    """(Q,) events of these."""
     size: Floats
     """(M,) events of visits."""
 
@@ -171,20 +168,20 @@ class CountedStacks:
             values, codes = np.unique(counted.keys[name].astype(str).to_numpy(object), return_inverse=True)
             root = np.array([place.get(value, len(roots)) for value in values], dtype=np.int32)[codes]
         size = np.bincount(visit, counted.keys["value"]).astype(np.float64)
-        pairs, value = _events(counted, root)
+        pairs = _Pairs.of(counted, root)
         counted = replace(counted, keys=counted.keys[["scale"]])
         give_back_memory()
-        return cls(counted, visit.astype(np.int32), root, pairs, value, size)
+        return cls(counted, visit.astype(np.int32), root, pairs, size)
 
     def sums(self) -> tuple[Ints, AnyInts, Amounts]:
         """Return stacks and root frames of all pairs that have events, in their order, and these.
 
         Events are integers of 64 bits, or Python's where they need more; counts beyond 2**53 are rounded.
         """
-        some = np.flatnonzero(self.value > 0)
-        stack, root = self.counted.places["stack"].to_numpy(np.int64)[self.pairs.place[some]], self.pairs.key[some]
+        some = np.flatnonzero(self.pairs.value > 0)
+        stack, root = self.counted.places["stack"].to_numpy(np.int64)[self.pairs.place[some]], self.pairs.root[some]
         order = np.lexsort((root, stack))
-        return stack[order], root[order], self.value[some][order]
+        return stack[order], root[order], self.pairs.value[some][order]
 
     def moments(
         self, on: tuple[Ints, AnyInts], items: tuple[Ints, AnyInts], value: Floats, names: Sequence[object]
@@ -214,7 +211,7 @@ class CountedStacks:
             key, on_place, count = self.counted.counts(part)
             order = ordered(self.visit[key], np.arange(len(key), dtype=np.int32))
             key = key[order]
-            pair = self.pairs.of(on_place[order], self.root[key])
+            pair = self.pairs.find(on_place[order], self.root[key])
             rows = self.visit[key], pair, count[order] * scale[key]
             _add_items(rows, (first, last, items[1]), (share, *clusters), (inside, touched, sums))
         second, fourth = _moments(sums, share, clusters)
@@ -228,7 +225,7 @@ class CountedStacks:
         known += on[1]
         own = self.counted.places["stack"].to_numpy(np.int64)[self.pairs.place]
         own *= width
-        own += self.pairs.key
+        own += self.pairs.root
         at = np.searchsorted(known, own)
         np.minimum(at, len(known) - 1, out=at)
         other = known[at] != own
@@ -240,23 +237,47 @@ class CountedStacks:
         return first, last
 
 
-def _events(counted: "CountedSamples", root: AnyInts) -> tuple[PairNumbers, Amounts]:
-    """Return the pairs of a place and a root frame that samples have, and (Q,) events; `root` is of each of their keys.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Pairs of a place and a root frame; most places have one root."""
 
-    Parameters
-    ----------
-    counted : the samples
-    root : (K,)
-    """
-    kind = object if float(counted.keys["value"].sum()) >= _WIDE else np.int64
-    scale = _whole(counted.keys["scale"].to_numpy(np.float64), kind)
-    pairs, value = PairNumbers(), np.zeros(0, dtype=kind)
-    for part in range(counted.parts):
-        key, on, amount = counted.counts(part)
-        pair = pairs.of(on, root[key])
-        value = np.append(value, np.zeros(len(pairs) - len(value), dtype=kind))
-        np.add.at(value, pair, _whole(amount, kind) * scale[key])
-    return pairs, value
+    last: AnyInts
+    """(L,) number of the last pair of each place, −1: it has none."""
+    before: AnyInts
+    """(Q,) number of the pair of the same place before it."""
+    place: AnyInts
+    """(Q,)"""
+    root: AnyInts
+    """(Q,)"""
+    value: Amounts
+    """(Q,) events."""
+
+    @classmethod
+    def of(cls, counted: "CountedSamples", root: AnyInts) -> "_Pairs":
+        """Return the pairs of samples; `root` is of each of their keys."""
+        kind = object if float(counted.keys["value"].sum()) >= _WIDE else np.int64
+        scale = _whole(counted.keys["scale"].to_numpy(np.float64), kind)
+        last, count = np.full(len(counted.places), -1, dtype=np.int32), 0
+        before, place, of_pair = np.empty((3, max(len(last), 1)), dtype=np.int32)
+        value = np.zeros(len(before), dtype=kind)
+        for part in range(counted.parts):
+            key, on, amount = counted.counts(part)
+            rows, pair, begin = (on, root[key]), np.empty(len(key), dtype=np.int32), 0
+            while begin < len(key):
+                begin, count = _find_pairs(rows, pair, last, (before, place, of_pair), (begin, count))
+                if begin < len(key):
+                    more = np.empty((3, len(before)), dtype=np.int32)
+                    before, place, of_pair = np.concatenate([(before, place, of_pair), more], axis=1)
+                    value = np.concatenate([value, np.zeros(len(value), dtype=kind)])
+            np.add.at(value, pair, _whole(amount, kind) * scale[key])
+        return cls(last, before[:count], place[:count], of_pair[:count], value[:count])
+
+    def find(self, place: AnyInts, root: AnyInts) -> AnyInts:
+        """Return the numbers of pairs that there are."""
+        pair = np.empty(len(place), dtype=np.int32)
+        known = self.before, self.place, self.root
+        _find_pairs((place, root), pair, self.last, known, (0, len(self.before)))
+        return pair
 
 
 def _whole(amounts: Amounts, kind: type) -> Amounts:
@@ -264,6 +285,42 @@ def _whole(amounts: Amounts, kind: type) -> Amounts:
     return (
         np.array([int(amount) for amount in amounts.tolist()], dtype=object) if kind is object else amounts.astype(kind)
     )
+
+
+@njit(nogil=True, borrows=True)
+def _find_pairs(
+    rows: tuple[AnyInts, AnyInts],
+    pair: AnyInts,
+    last: AnyInts,
+    known: tuple[AnyInts, AnyInts, AnyInts],
+    state: tuple[int, int],
+) -> tuple[int, int]:
+    """Write the numbers of rows' pairs, new ones where there are none; return where there was no room, and the pairs.
+
+    Parameters
+    ----------
+    rows : (n,) places and roots
+    pair : (n,)
+    last, known : as of `_Pairs`, with room for more
+    state : first row, and pairs so far
+    """
+    place, root = rows
+    before, place_of, root_of = known
+    row, count = state
+    while row < len(place):
+        at = last[place[row]]
+        while at >= 0 and root_of[at] != root[row]:
+            at = before[at]
+        if at < 0:
+            if count == len(before):
+                break
+            at = count
+            before[at], place_of[at], root_of[at] = last[place[row]], place[row], root[row]
+            last[place[row]] = at
+            count += 1
+        pair[row] = at
+        row += 1
+    return row, count
 
 
 @njit(nogil=True, borrows=True)
