@@ -23,7 +23,7 @@ from models.randomness import stream
 What = Literal["regression", "improvement", "refactoring", "transient", "nothing"]
 KINDS: tuple[What, ...] = ("regression", "improvement", "refactoring", "transient", "nothing")
 DIMENSIONS = ("revision", "compiler", "kernel", "platform", "datacentre")
-HELD_OUT = 8_000_000
+HELD_OUT = 9_000_000
 """Worlds from this number on were drawn after the detector was committed; those before served to write it, those from
 1,000,000, 2,000,000 and 3,000,000 on to judge its first versions."""
 HOURS, WEEK = 24, 7

@@ -157,7 +157,7 @@ def clearest(series: CountSeries, bound: float, rows: Ints | None = None) -> Cle
     changed = np.flatnonzero(whole.changed).tolist()
     tell = [series] if series.whole is None else [series, series.whole]
     again = np.array(
-        [at for at in changed if any(of_the_week(own, whole, at, int(rows[at])) for own in tell)], dtype=np.int64
+        [at for at in changed if any(of_the_week(own, whole, at, int(rows[at]), bound) for own in tell)], dtype=np.int64
     )
     return whole.replaced(again, _scanned(series, rows[again], bound, weekly=True)) if len(again) else whole
 
@@ -198,10 +198,11 @@ def _scanned_alike(series: CountSeries, rows: Ints, bound: float, reach: int, *,
     return looked_at() if waiting else whole
 
 
-def of_the_week(series: CountSeries, whole: Clearest, at: int, row: int) -> bool:
-    """Return whether the same hours of other weeks stand out as the clearest window does, by at least half.
+def of_the_week(series: CountSeries, whole: Clearest, at: int, row: int, bound: float) -> bool:
+    """Return whether the same hours of other weeks stand out as the clearest window does.
 
-    Of the weeks before the window and those after it, the side with more samples counts.
+    They do by at least half of it, or so that what the window has beyond them does not pass the bound. Of the weeks
+    before the window and those after it, the side with more samples counts.
     """
     only = np.array([row])
     (counts,), (expected,) = series.counts_and_expected(only)
@@ -220,7 +221,9 @@ def of_the_week(series: CountSeries, whole: Clearest, at: int, row: int) -> bool
     side = max(sides, key=lambda part: float(expected[same & part].sum()))
     apart, error = _apart(counts, expected, same & side, hours & ~same & side)
     error *= float(np.sqrt(series.noise.over_days(row)))
-    return bool(apart * log_factor > 0 and abs(apart) > max(0.5 * abs(log_factor), _SEASON_ROOT * error))
+    beyond = abs(log_factor - apart) / float(np.hypot(log_factor / whole.root[at], error))
+    told = abs(apart) > 0.5 * abs(log_factor) or beyond <= bound
+    return bool(apart * log_factor > 0 and abs(apart) > _SEASON_ROOT * error and told)
 
 
 def _apart(counts: Floats, expected: Floats, here: Bools, elsewhere: Bools) -> tuple[float, float]:

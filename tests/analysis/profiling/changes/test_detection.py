@@ -90,6 +90,16 @@ def test_a_weekend_is_a_season_and_a_step_on_a_saturday_is_a_change():
     assert named == {1: "growth", 2: "growth"}
 
 
+def test_what_a_weekend_has_beyond_its_season_must_be_beyond_chance_by_itself():
+    """Weekends have 2% more. A Saturday with 4.2% (root 8.06) was growth; one with 10% is a transient."""
+    hours = np.arange(28 * 24)
+    weekend = np.where((hours // 24) % 7 >= 5, 1.02, 1.0)
+    mean = 2000.0 * weekend * np.where(hours // 24 == 26, np.array([[1.022], [1.08]]), 1.0)
+    counts = np.append(mean, np.full((1, len(hours)), 5e5), axis=0)
+    named = changes(of_one_stratum(counts), WatchCriteria(), 800_000)
+    assert [(one.series, one.kind) for one in named] == [(1, "transient")]
+
+
 def test_drift_from_day_to_day_is_measured():
     """The root of 60 functions' drift over 20 days is within a tenth: over four standard errors."""
     rng = stream(8, "drift")
