@@ -181,5 +181,6 @@ def _whole(parts: Sequence[tuple[int, Ints]]) -> tuple[Amounts, int]:
     kind = np.int64 if total.bit_length() <= _WORD else object
     amounts = np.zeros(len(parts[0][1]), dtype=kind)
     for shift, own in parts:
-        amounts += own.astype(kind) * (1 << shift)
+        if own.any():  # Parts for counts of other events may be shifted further than a word is long.
+            amounts += own.astype(kind) * (1 << shift)
     return amounts, total

@@ -18,6 +18,8 @@ WAIT_S = 4.0
 ANSWER_S = 4.0
 """How long an answer may take while others are refused; otherwise it may take as long as it takes."""
 _AGAIN_S = 0.05
+WANTED_S = 4.0
+"""How long an answer is worked out, and kept, for those who were told to ask again: twice what pages tell them."""
 
 
 class BusyError(WscError):
@@ -32,8 +34,8 @@ class _SharedAnswer:
     abandoned: asyncio.Event
     """Set when nobody wants it any more."""
     waiting: int = 0
-    again: bool = False
-    """Whether somebody was told to ask again: it is worked out for them."""
+    wanted_until: float = 0.0
+    """Until when those may come who were told to ask again, by the loop's clock."""
 
 
 class PageWorkers:
@@ -43,11 +45,14 @@ class PageWorkers:
     ----------
     workers : how many at once
     wait_s : how long others wait, seconds
-    answer_s : how long an answer may take while others are refused, seconds
+    answer_s : how long one waits for an answer while others are refused, seconds
+    wanted_s : how long an answer is worked out, and kept, for those who were told to ask again, seconds
     """
 
-    def __init__(self, workers: int = WORKERS, wait_s: float = WAIT_S, answer_s: float = ANSWER_S) -> None:
-        self.workers, self.wait_s, self.answer_s = workers, wait_s, answer_s
+    def __init__(
+        self, workers: int = WORKERS, wait_s: float = WAIT_S, answer_s: float = ANSWER_S, wanted_s: float = WANTED_S
+    ) -> None:
+        self.workers, self.wait_s, self.answer_s, self.wanted_s = workers, wait_s, answer_s, wanted_s
         self.refused = 0
         self._threads = ThreadPoolExecutor(workers, "pages")
         self._turns = asyncio.Semaphore(workers)
@@ -71,18 +76,19 @@ class PageWorkers:
         Raises
         ------
         BusyError
-            If its turn did not come in time, or it takes too long while others are refused; then it is worked out all
-            the same, and who asks again meanwhile gets it.
+            If its turn did not come in time, or it takes too long while others are refused. Then it is worked out for a
+            while, and who asks again meanwhile gets it.
         AbandonedError
             If nobody waited any more; its queries were interrupted.
         """
-        key = asyncio.get_running_loop(), question
+        loop = asyncio.get_running_loop()
+        key = loop, question
         shared, refused = self._shared.get(key), self.refused
         if shared is None:
             abandoned = asyncio.Event()
             shared = _SharedAnswer(asyncio.ensure_future(self._answer(work, abandoned)), abandoned)
             self._shared[key] = shared
-            shared.answer.add_done_callback(lambda _, own=shared: self._forget(key, own))
+            shared.answer.add_done_callback(lambda _, own=shared: self._done(key, own))
         leaving = asyncio.ensure_future(gone())
         shared.waiting += 1
         try:
@@ -94,21 +100,29 @@ class PageWorkers:
                 return cast("_T", shared.answer.result())
             if leaving.done():
                 raise AbandonedError("nobody waits for the answer any more")
-            shared.again = True
-            raise BusyError(f"the server is busy, and this answer takes more than {self.answer_s:g} s")
+            shared.wanted_until = loop.time() + self.wanted_s
+            raise BusyError(f"the server is busy, and this answer is not there after {self.answer_s:g} s")
         finally:
             leaving.cancel()
             shared.waiting -= 1
-            if not (shared.waiting or shared.again):
-                shared.abandoned.set()
-                self._forget(key, shared)
+            self._let_go(loop, key, shared)
 
-    def _forget(self, key: Hashable, shared: _SharedAnswer) -> None:
-        """Let the next who asks have a new answer, and look at the error of this one, which nobody else may."""
+    def _done(self, key: tuple[asyncio.AbstractEventLoop, Hashable], shared: _SharedAnswer) -> None:
+        """Let the next who asks have a new answer, unless this one is there and kept for those who ask again."""
+        failed = shared.answer.cancelled() or shared.answer.exception() is not None
+        if (failed or key[0].time() >= shared.wanted_until) and self._shared.get(key) is shared:
+            del self._shared[key]
+
+    def _let_go(self, loop: asyncio.AbstractEventLoop, key: Hashable, shared: _SharedAnswer) -> None:
+        """End or forget an answer that nobody waits for, or look again when nobody wants it any more."""
+        if shared.waiting:
+            return
+        if (left_s := shared.wanted_until - loop.time()) > 0:
+            loop.call_later(left_s, self._let_go, loop, key, shared)
+            return
+        shared.abandoned.set()
         if self._shared.get(key) is shared:
             del self._shared[key]
-        if shared.answer.done() and not shared.answer.cancelled():
-            shared.answer.exception()
 
     async def _answer(self, work: Callable[[], _T], abandoned: asyncio.Event) -> _T:
         """Return what the work gives; its turn ends when its thread does, even if nobody waits so long."""

@@ -73,6 +73,18 @@ def test_sums_by_stack_are_exact(tmp_path, monkeypatch, query, count, period):
     assert sorted(zip(sums.stack, sums.key, strict=True)) == list(zip(sums.stack, sums.key, strict=True))
 
 
+def test_counts_of_another_event_may_be_as_large_as_they_like(tmp_path):
+    """Bounds of counts are those of all events; here only the other's need more than a word."""
+    tables = random_tables(3, rows=900, visits=30, processes=60)
+    tables["samples"].loc[tables["samples"]["event"] != "cpu_time", "count"] = 2**62
+    tables["rates"]["period"] = tables["rates"]["period"] % 1000 + 10**7
+    query, rows = QUERIES[1], long_form(tables)
+    with Database([write_folder(tmp_path, tables)]) as database:
+        sums = database.stack_sums(query)
+    assert told(sums) == expected(rows, query, of_stack)
+    assert sums.value.dtype == np.int64
+
+
 @pytest.mark.parametrize("most", [2, 1000])
 def test_samples_without_a_stack_count_where_they_are_wanted(tmp_path, most):
     tables = random_tables(3, rows=200)
