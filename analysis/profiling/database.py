@@ -433,10 +433,17 @@ class Database:
         self._check(query)
         return self._answered(None, self._with_stacks(lambda cursor: self._sum_stacks(cursor, query, most)))
 
-    def _sum_stacks(self, cursor: duckdb.DuckDBPyConnection, query: Query, most: int | None = None) -> "SampledStacks":
+    def _sum_stacks(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        query: Query,
+        most: int | None = None,
+        *,
+        apart: Ints | None = None,
+    ) -> "SampledStacks":
         from analysis.profiling.sampled_stacks import sum_stacks
 
-        sums = sum_stacks(cursor, query, self._counts, self._files(), most)
+        sums = sum_stacks(cursor, query, self._counts, self._files(), most, apart=apart)
         give_back_memory()
         return sums
 
@@ -503,7 +510,11 @@ class Database:
             raise QueryError(str(error)) from None
         by_process = replace(query, by=tuple(filter(of_process, query.by)))
         return self._of_stacks(
-            f"callers {function}", by_process, lambda cursor, sums: paths.callers(cursor, sums, function), None
+            f"callers {function}",
+            by_process,
+            lambda cursor, sums: paths.callers(cursor, sums, function),
+            None,
+            function,
         )
 
     def images_of(self, function: str) -> tuple[str, ...]:
@@ -672,14 +683,18 @@ class Database:
         query: Query,
         ask: "Callable[[duckdb.DuckDBPyConnection, SampledStacks], _T]",
         top: int | None,
+        function: str | None = None,
     ) -> _T:
+        """Answer a question to sums of samples; where only stacks with a function matter, the others may be as one."""
         _check_top(top)
         self._check(query)
         state = self._identity
 
         def answer(cursor: duckdb.DuckDBPyConnection) -> _T:
             sums = self._answers.get(state, ("sampled stacks", query))
-            if sums is None:
+            if sums is None and query.by and function is not None:  # by stack and key, sums are many
+                sums = self._sum_stacks(cursor, query, apart=paths.stacks_with(cursor, function))
+            elif sums is None:
                 sums = self._sum_stacks(cursor, query)
                 self._answers.put(state, ("sampled stacks", query), sums)
             return ask(cursor, cast("SampledStacks", sums))

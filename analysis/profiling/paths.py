@@ -177,6 +177,22 @@ def callers(cursor: duckdb.DuckDBPyConnection, sums: "SampledStacks", function: 
     return ordered.iloc[np.argsort(-ordered["value"].to_numpy(), kind="stable")].reset_index(drop=True)
 
 
+def stacks_with(cursor: duckdb.DuckDBPyConnection, function: str) -> Ints:
+    """Return the numbers of the stacks that have a function, rising.
+
+    Parameters
+    ----------
+    cursor : of the profile
+    function : its name
+    """
+    rows = cursor.execute(
+        "SELECT DISTINCT stack::BIGINT AS stack FROM stacks SEMI JOIN"
+        ' (SELECT location FROM locations WHERE "function" = ?) USING (location) ORDER BY stack',
+        [function],
+    ).fetchnumpy()
+    return np.asarray(rows["stack"], dtype=np.int64)
+
+
 def frames_on(cursor: duckdb.DuckDBPyConnection, stacks: Ints, room: int) -> tuple[list[str], Ints, AnyInts]:
     """Return names of all functions, where those of each stack begin, and which they are, from the outermost on.
 

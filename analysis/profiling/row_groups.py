@@ -147,6 +147,8 @@ class StackColumn:
     """Of the locations that are wanted; none: all."""
     alone: bool
     """Whether samples without a stack are wanted."""
+    apart: Numbering | None = None
+    """Of the stacks that are told apart, where no others are; the others are −1. None: all."""
 
     @property
     def columns(self) -> list[str]:
@@ -158,6 +160,8 @@ class StackColumn:
         place = _integers(batch.column("stack")).astype(np.int64)
         place[place >= 0] += source.stack
         without = np.flatnonzero(place < 0)
+        if self.apart is not None:
+            place = np.where(self.apart.at(self.apart.index(place)) < 0, -1, place)
         alone = _integers(batch.column("location"))[without] if self.alone else None
         place[without] = NOWHERE if alone is None else -1 - (alone.astype(np.int64) + source.location)
         if self.within is not None:

@@ -96,6 +96,8 @@ def sum_stacks(
     counts: Counts,
     files: Sequence[SampleFile],
     most: int | None = None,
+    *,
+    apart: Ints | None = None,
 ) -> SampledStacks:
     """Return the sums of a query's samples by stack and by its dimensions of processes.
 
@@ -106,6 +108,7 @@ def sum_stacks(
     counts : bounds of the samples' counts
     files : of the samples
     most : rows that there may be, where samples without a stack are among them; none: only those with one count
+    apart : stacks that are told apart, the others are together as −1 (`most` is none); none: all are
 
     Raises
     ------
@@ -125,7 +128,7 @@ def sum_stacks(
         location = np.array(column(cursor, "SELECT location FROM location_map"), dtype=np.int64)
         within = Numbering.of(location, np.zeros(len(location), dtype=np.int32))
     pairs, sums = PairNumbers(), np.zeros((len(products), 0), dtype=np.int64)
-    told = StackColumn(within, alone=most is not None)
+    told = StackColumn(within, most is not None, None if apart is None else Numbering.of(apart, np.arange(len(apart))))
     for batch in batches(files, query.event, places, told, ["count", TAKEN][: 1 + counts.taken]):
         at = places.at(batch.process)
         pair = pairs.of(batch.place, np.where((at < 0) | (batch.place == NOWHERE), np.int32(-1), key[at]))

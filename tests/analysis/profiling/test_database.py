@@ -325,7 +325,7 @@ def test_the_connection_reaches_no_other_file(tmp_path):
 
 def test_samples_of_call_paths_are_summed_once_for_all_questions(tmp_path, monkeypatch):
     tables, calls, summing = random_tables(0), [], sampled_stacks.sum_stacks
-    monkeypatch.setattr(sampled_stacks, "sum_stacks", lambda *given: calls.append(1) or summing(*given))
+    monkeypatch.setattr(sampled_stacks, "sum_stacks", lambda *given, **more: calls.append(1) or summing(*given, **more))
     query = Query("cpu_time", ())
     with Database([write_folder(tmp_path, tables)]) as database:
         first = [database.stacks(query), database.inclusive(query), database.edges(query), *database.graph(query, 3)]

@@ -4,11 +4,12 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.profiling import row_groups
+from analysis.profiling import row_groups, sampled_stacks
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.storage import TAKEN, ProfileError
@@ -102,7 +103,8 @@ def test_samples_without_a_stack_count_where_they_are_wanted(tmp_path, most):
 
 def test_profiles_put_together_have_stacks_of_their_own(tmp_path):
     tables = [random_tables(seed, rows=200) for seed in (3, 4)]
-    tables[0]["samples"].loc[:20, "stack"] = -1
+    for own in tables:
+        own["samples"].loc[:20, "stack"] = -1
     query, sums = Query("cpu_time", ("application",)), {}
     shift = {
         name: int(tables[0][table][name].max()) + 1 for table, name in (("stacks", "stack"), ("locations", "location"))
@@ -113,6 +115,30 @@ def test_profiles_put_together_have_stacks_of_their_own(tmp_path):
             sums[*names, moved] = samples, value
     with Database([write_folder(tmp_path / str(at), own) for at, own in enumerate(tables)]) as database:
         assert told(database.stack_sums(query, 10**6)) == sums
+
+
+@pytest.mark.parametrize("function", ["deflate", "main"])
+def test_sums_for_callers_tell_only_the_stacks_apart_that_have_the_function(tmp_path, monkeypatch, function):
+    tables, sums, summing = random_tables(3, rows=900), [], sampled_stacks.sum_stacks
+    stacks = tables["stacks"].merge(tables["locations"], on="location")
+    having = set(stacks.loc[stacks["function"] == function, "stack"])
+    query = Query("cpu_time", ("application",))
+    every = Counter()
+    for (*names, stack), own in expected(long_form(tables), query, of_stack).items():
+        every.update({(*names, stack if stack in having else -1, at): amount for at, amount in enumerate(own)})
+    monkeypatch.setattr(
+        sampled_stacks, "sum_stacks", lambda *given, **more: sums.append(summing(*given, **more)) or sums[-1]
+    )
+    folder = write_folder(tmp_path, tables)
+    with Database([folder]) as database:
+        found = database.callers(function, query)
+        assert 0 < len(having) < stacks["stack"].nunique()
+        assert {(*row, at): own for row, amounts in told(sums[-1]).items() for at, own in enumerate(amounts)} == every
+        assert sums[-1].totals == database.total(query)
+    with Database([folder]) as database:
+        database.inclusive(query, apart=query.by)
+        pd.testing.assert_frame_equal(database.callers(function, query), found)
+        assert len(sums) == 2  # those of all stacks were there already
 
 
 def test_samples_may_be_others_than_counts(tmp_path):
