@@ -9,6 +9,8 @@ _FEWEST = 65_536
 """Pairs for which there is room at first."""
 _SPREAD = 40_503
 """By how many chains pairs of a place with successive keys are apart, so that few are in the same."""
+_BLOCK, _MIX = 16, 0x5851F42D4C957F2D
+"""Bits of numbers whose chains follow one another; the others are multiplied (Knuth's MMIX), so that they tell too."""
 
 
 class PairNumbers:
@@ -62,7 +64,8 @@ class PairNumbers:
         return at - 1
 
     def _chains(self, place: AnyInts, key: AnyInts) -> Ints:
-        return (place + key.astype(np.int64) * _SPREAD) & (len(self._last) - 1)
+        number = place + key.astype(np.int64) * _SPREAD
+        return (number + ((number >> _BLOCK) * _MIX >> 32)) & (len(self._last) - 1)
 
     def _differ(self, at: AnyInts, place: AnyInts, key: AnyInts) -> Bools:
         """Return where chains have not ended, and have another pair."""

@@ -18,3 +18,10 @@ def test_pairs_have_numbers_of_their_own_however_many_come_at_once(monkeypatch, 
     assert sorted(numbers.values()) == list(range(len(pairs)))
     for (place, key), number in numbers.items():
         assert (pairs.place[number], pairs.key[number]) == (place, key)
+
+
+@pytest.mark.parametrize("shift", [0, 8, 16, 20, 32, 40, 48])
+def test_pairs_whose_places_are_multiples_are_in_many_chains(shift):
+    pairs, place = PairNumbers(), np.arange(8_000) << shift
+    assert pairs.of(place, np.zeros(len(place), dtype=np.int32)).tolist() == list(range(len(place)))
+    assert np.count_nonzero(pairs._last) > len(place) // 2
