@@ -697,12 +697,13 @@ def _folded(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], l
 
 
 def _speedscope(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
-    from analysis.profiling.formats.speedscope import write_speedscope
+    from analysis.profiling.formats.columns import SampleTable
+    from analysis.profiling.formats.speedscope import speedscope_parts
 
     at = [known.event for known in profile.measures].index(measure)
-    samples = [sample for sample in profile.samples if sample.amounts[at]]
-    stacks, weights = (reversed(sample.stack) for sample in samples), [sample.amounts[at] for sample in samples]
-    return [write_speedscope(measure, profile.measures[at].unit, profile.frames, stacks, weights)], []
+    stacks = (reversed(sample.stack) for sample in profile.samples if sample.amounts[at])
+    weights = [amount for amount in SampleTable.of(profile.samples).amount(at).tolist() if amount]
+    return speedscope_parts(measure, profile.measures[at].unit, profile.frames, stacks, weights), []
 
 
 def _llvm(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:

@@ -83,8 +83,8 @@ class FrameTable(Sequence[Frame]):
     def __getitem__(self, at: int | slice) -> Frame | tuple[Frame, ...]:
         if isinstance(at, slice):
             return tuple(self[place] for place in range(*at.indices(len(self))))
-        function, image, build_id, file = (self.texts[place] for place in self.names[at])
-        line, own = (int(number) for number in self.lines[at])
+        function, image, build_id, file = (self.texts[place] for place in self.names[at].tolist())
+        line, own = self.lines[at].tolist()
         return Frame(function, image, build_id, file, line, own, self.addresses[at], self.file_addresses[at])
 
     def __eq__(self, other: object) -> bool:

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import islice
 
 from analysis.profiling.formats.foreign import UNKNOWN, ForeignProfile, Frame, Measure, Origin
 from analysis.profiling.formats.json_values import Object, field, place, typed
@@ -14,6 +14,8 @@ from analysis.tables.faults import plain, refusal
 
 _NS = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
 _LAST_LINE = (1 << 31) - 1
+_AT_ONCE = 10_000
+"""Samples and frames that are written at once."""
 
 
 def is_speedscope(content: Object) -> bool:
@@ -188,21 +190,24 @@ def write_speedscope(
     >>> read_speedscope(json.loads(written)).total("time")
     3
     """
-    number: dict[tuple[str, str, int], int] = {}
+    return b"".join(speedscope_parts(name, unit, frames, stacks, weights))
 
-    @cache
-    def numbered(at: int) -> int:
-        frame = frames[at]
-        return number.setdefault((frame.function or UNKNOWN, frame.file, frame.line), len(number))
 
-    samples = [[*map(numbered, stack)] for stack in stacks]
-    listed = [
-        {"name": function, **({"file": file} if file else {}), **({"line": line} if line else {})}
-        for function, file, line in number
-    ]
+def speedscope_parts(
+    name: str, unit: str, frames: Sequence[Frame], stacks: Iterable[Iterable[int]], weights: Sequence[int]
+) -> Iterator[bytes]:
+    """Yield what `write_speedscope` returns, some of it after others; parameters as there."""
+    numbers = _Numbers(frames)
+    written = (f"[{','.join(map(numbers.__getitem__, stack))}]" for stack in stacks)
+    samples = [*_joined(written)]  # as text: frames come first in the file, and are numbered here
+    encode = json.JSONEncoder(separators=(",", ":")).encode
+    listed = (
+        encode({"name": function} | ({"file": file} if file else {}) | ({"line": line} if line else {}))
+        for function, file, line in numbers.known
+    )
     content = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "shared": {"frames": listed},
+        "shared": {"frames": []},
         "profiles": [
             {
                 "type": "sampled",
@@ -210,10 +215,38 @@ def write_speedscope(
                 "unit": unit if unit in (*_NS, "bytes") else "none",
                 "startValue": 0,
                 "endValue": sum(weights),
-                "samples": samples,
-                "weights": list(weights),
+                "samples": [],
+                "weights": [],
             }
         ],
         "name": name,
     }
-    return json.dumps(content, separators=(",", ":")).encode()
+    rest = encode(content)
+    for key, items in (("frames", _joined(listed)), ("samples", samples), ("weights", _joined(map(str, weights)))):
+        before, rest = rest.split(f'"{key}":[', 1)
+        yield f'{before}"{key}":['.encode()
+        yield from items
+    yield rest.encode()
+
+
+class _Numbers(dict[int, str]):
+    """Numbers of frames in the file, as text: in the order in which they are asked for, equal ones once."""
+
+    def __init__(self, frames: Sequence[Frame]) -> None:
+        super().__init__()
+        self.frames = frames
+        self.known: dict[tuple[str, str, int], str] = {}
+
+    def __missing__(self, at: int) -> str:
+        frame = self.frames[at]
+        name = frame.function or UNKNOWN, frame.file, frame.line
+        self[at] = number = self.known.setdefault(name, str(len(self.known)))
+        return number
+
+
+def _joined(texts: Iterable[str]) -> Iterator[bytes]:
+    """Yield texts with commas between them, some of them at once."""
+    rest, comma = iter(texts), ""
+    while some := [*islice(rest, _AT_ONCE)]:
+        yield (comma + ",".join(some)).encode()
+        comma = ","

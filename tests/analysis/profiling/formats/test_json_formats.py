@@ -9,6 +9,8 @@ from collections import Counter
 import pytest
 
 from analysis.profiling.formats import jfr, perf_data, tools
+from analysis.profiling.formats import speedscope as module
+from analysis.profiling.formats.foreign import Frame
 from analysis.profiling.formats.reading import read_foreign
 from analysis.tables.faults import FileError
 
@@ -60,6 +62,23 @@ def test_time_in_which_no_stack_is_open_makes_no_fractions(read):
         )
         assert [measure.unit for measure in profile.measures] == ["count"]
         assert stacks(profile) == {"a": 2}
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_speedscope_is_written_as_json_some_samples_after_others(monkeypatch, count):
+    monkeypatch.setattr(module, "_AT_ONCE", 2)
+    name = '"samples":["frames":['
+    frames = [Frame("main", file="a.c", line=7), Frame(name), Frame(""), Frame("main", file="a.c", line=7, address=9)]
+    paths = [[0], [3, 1], [], [2, 1, 0], [1, 1]][:count]
+    parts = [*module.speedscope_parts(name, "bytes", frames, paths, range(count))]
+    written = json.loads(b"".join(parts))
+    own = written["profiles"][0]
+    assert b"".join(parts) == json.dumps(written, separators=(",", ":")).encode()
+    assert own["samples"] == [[0], [0, 1], [], [2, 1, 0], [1, 1]][:count]
+    listed = [{"name": "main", "file": "a.c", "line": 7}, {"name": name}, {"name": "[unknown]"}]
+    assert written["shared"]["frames"] == listed[: {0: 0, 1: 1, 2: 2, 5: 3}[count]]
+    assert (own["weights"], own["endValue"]) == ([*range(count)], sum(range(count)))
+    assert (written["name"], own["name"], own["unit"]) == (name, name, "bytes")
 
 
 def test_evented_profiles_of_speedscope_count_from_event_to_event(read):
