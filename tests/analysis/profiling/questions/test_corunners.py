@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.profiling.database import Database
 from analysis.profiling.query import QueryError
 from analysis.profiling.questions.catalogue import QUESTIONS
-from analysis.profiling.questions.corunners import CoRunnerSettings, JobVisits, co_runners, job_visits
+from analysis.profiling.questions.corunners import EVENTS, CoRunnerSettings, JobVisits, co_runners, job_visits
 from models.randomness import stream
 from tests.helpers.profile_in_memory import ProfileTable
+from tests.helpers.profile_tables import long_form, random_tables, write_folder
 
 BUSY = np.array([2.0, 1.0, 3.0, 1.5, 0.5])
 MISSES_PER_S = np.array([1.0, 3.0, 0.5, 2.0, 1.2])
@@ -125,6 +127,30 @@ def test_a_profile_is_read_as_what_jobs_did(visits, profile):
     assert rows.names == NAMES
     assert rows.busy_threads == pytest.approx(visits.busy_threads)
     assert rows.events == pytest.approx(visits.events)
+
+
+def test_only_jobs_of_visits_that_stand_for_the_fleet_count(tmp_path):
+    """Neither the kernel's work nor what other collectors saw; compared with the tables put together by pandas."""
+    tables = random_tables(5, rows=3000, visits=40, processes=90)
+    for name in ("samples", "rates"):
+        tables[name]["event"] = tables[name]["event"].replace("cpu_time", "llc_misses")
+    samples = tables["samples"]
+    tables["samples"] = samples[(samples["event"] != "llc_misses") | (samples["process"] % 3 > 0)]
+    of_fleet = tables["visits"].query("collection == 'fleet'").set_index("visit")
+    jobs = tables["processes"].query("application != '[kernel]' and visit in @of_fleet.index")
+    known = jobs.groupby(["visit", "application"]).size()
+    sums = long_form(tables).groupby(["event", "visit", "application"])[["count", "value"]].sum()
+    with Database([write_folder(tmp_path, tables)]) as database:
+        rows = job_visits(database)
+    names = np.array(rows.names)[rows.application]
+    assert list(zip(rows.visit, names, strict=True)) == known.index.tolist()
+    assert rows.instances.tolist() == known.tolist()
+    weight = of_fleet["weight"].loc[rows.visit].to_numpy() * 300.0
+    for at, event in enumerate(EVENTS):
+        own = sums.loc[event].reindex(known.index, fill_value=0)
+        assert rows.samples[at].tolist() == own["count"].tolist()
+        assert rows.events[at] == pytest.approx(own["value"].to_numpy(float) / weight)
+    assert (rows.samples[EVENTS.index("llc_misses")] == 0).any()
 
 
 def test_the_question_predicts_and_says_what_could_have_been_found(profile):
