@@ -141,6 +141,20 @@ def test_sums_for_callers_tell_only_the_stacks_apart_that_have_the_function(tmp_
         assert len(sums) == 2  # those of all stacks were there already
 
 
+def test_callers_in_profiles_put_together_are_those_of_each(tmp_path):
+    query, folders, every, sums = Query("cpu_time", ("application", "platform")), [], Counter(), Counter()
+    for seed in (3, 4):
+        folders.append(write_folder(tmp_path / str(seed), random_tables(seed, rows=400)))
+        with Database(folders[-1:]) as database:
+            for *names, samples, value in database.callers("main", query).itertuples(index=False):
+                sums.update({(*names, "samples"): samples, (*names, "value"): value})
+    with Database(folders) as database:
+        for *names, samples, value in database.callers("main", query).itertuples(index=False):
+            every.update({(*names, "samples"): samples, (*names, "value"): value})
+    assert len(every) > 2
+    assert every == sums
+
+
 def test_samples_may_be_others_than_counts(tmp_path):
     tables = random_tables(3, rows=300)
     folder = write_folder(tmp_path, tables)
