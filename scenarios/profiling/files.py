@@ -701,8 +701,10 @@ def _speedscope(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes
     from analysis.profiling.formats.speedscope import speedscope_parts
 
     at = [known.event for known in profile.measures].index(measure)
-    stacks = (reversed(sample.stack) for sample in profile.samples if sample.amounts[at])
-    weights = [amount for amount in SampleTable.of(profile.samples).amount(at).tolist() if amount]
+    table = SampleTable.of(profile.samples)
+    amounts = table.amount(at).tolist()
+    stacks = (stack[::-1] for stack, amount in zip(table.stacks(), amounts, strict=True) if amount)
+    weights = [amount for amount in amounts if amount]
     return speedscope_parts(measure, profile.measures[at].unit, profile.frames, stacks, weights), []
 
 

@@ -153,14 +153,21 @@ class SampleTable(Sequence[Sample]):
         return len(self.stack)
 
     def __iter__(self) -> Iterator[Sample]:
+        stacks = self.stacks()
         for first in range(0, len(self), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
-            places, last = self.frames_of(some).tolist(), np.cumsum(self.depths[self.stack[some]]).tolist()
-            taken = ((),) * len(last) if self.taken is None else map(_of_one, self.taken[some].tolist())
             columns = (self.amounts[some].tolist(), self.origin[some].tolist(), self.chain[some].tolist())
-            begin = 0
-            for end, amounts, origin, chain, numbers in zip(last, *columns, taken, strict=True):
-                yield Sample(tuple(places[begin:end]), tuple(amounts), origin, chain, numbers)
+            taken = ((),) * len(columns[0]) if self.taken is None else map(_of_one, self.taken[some].tolist())
+            for amounts, origin, chain, numbers in zip(*columns, taken, strict=True):
+                yield Sample(tuple(next(stacks)), tuple(amounts), origin, chain, numbers)
+
+    def stacks(self) -> Iterator[list[int]]:
+        """Yield the stack of each sample."""
+        for first in range(0, len(self), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            places, begin = self.frames_of(some).tolist(), 0
+            for end in np.cumsum(self.depths[self.stack[some]]).tolist():
+                yield places[begin:end]
                 begin = end
 
     def frames_of(self, rows: slice) -> NDArray[np.int32]:
