@@ -21,6 +21,7 @@ from analysis.profiling.fleet_samples import on_visits, visits_of_fleet
 from analysis.profiling.query import Profile, QueryError, unknown
 from analysis.profiling.questions.prediction import MOST_INSTANCES, PredictedPairs
 from analysis.profiling.questions.question import ranked
+from analysis.profiling.shelf import give_back_memory
 from models.arrays import Bools, Floats, Ints
 
 EVENTS = ("cycles", "instructions", "llc_misses")
@@ -186,6 +187,7 @@ def _counted(database: Profile, event: str, rows: tuple[Ints, Ints, "pd.Index[st
     """
     visit, application, names = rows
     table = on_visits(database, event)
+    give_back_memory()
     if not len(table):
         raise QueryError(f"the profile has no samples of {event}")
     code = names.get_indexer(pd.Index(table["application"]))

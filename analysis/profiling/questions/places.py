@@ -12,6 +12,7 @@ from analysis.profiling.metrics import cpi
 from analysis.profiling.query import Profile, QueryError, unknown
 from analysis.profiling.questions.corunners import check_threads
 from analysis.profiling.questions.question import ranked
+from analysis.profiling.shelf import give_back_memory
 from models.arrays import Floats, Ints
 
 _Row = tuple[str, str, int, int, int, int, float, float]
@@ -143,6 +144,7 @@ def _with_instructions(database: Profile) -> pd.DataFrame:
     """Return cycles, and instructions below them, of applications on visits, in order of platforms and machines."""
     keys, counted = ["application", "platform", "machine", "visit"], ["samples", "value"]
     cycles, instructions = (on_visits(database, event)[keys + counted] for event in ("cycles", "instructions"))
+    give_back_memory()
     return cycles.merge(instructions, on=keys, suffixes=("", "_below")).sort_values(keys, ignore_index=True)
 
 
