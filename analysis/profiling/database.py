@@ -88,6 +88,8 @@ class Database:
         self._memory_bytes, self._threads = memory_bytes, threads
         self._lock = threading.RLock()
         self._answers = AnswerCache()
+        self._checked: Identity | None = None
+        """The state of the files in which their call paths were checked."""
         self._open()
 
     def __enter__(self) -> Self:
@@ -174,17 +176,13 @@ class Database:
         self._check(query)
         if top is not None and isinstance(whole := self._kept(("query", query, None)), pd.DataFrame):
             return whole.head(top)
-        state, totals = self._identity, list[tuple[int, int]]()
 
-        def ask(cursor: duckdb.DuckDBPyConnection) -> pd.DataFrame:
+        def ask(cursor: duckdb.DuckDBPyConnection, state: Identity) -> pd.DataFrame:
             table, sums = self._table(cursor, query, top)
-            totals.append((sums.samples, sums.value))
+            self._answers.put(state, ("total", replace(query, by=())), (sums.samples, sums.value))
             return table
 
-        table = self._answered(("query", query, top), ask)
-        if totals and state == self._identity:
-            self._answers.put(state, ("total", replace(query, by=())), totals[0])
-        return table
+        return self._answered_under(("query", query, top), ask)
 
     def total(self, query: Query, other: "Database | None" = None) -> tuple[int, int]:
         """Return samples and value of everything that a query's restrictions leave.
@@ -200,19 +198,16 @@ class Database:
             As `query` does.
         """
         self._check(query, (self, other or self))
-        apart, state, beside = replace(query, by=VISITS), self._identity, list[pd.DataFrame]()
+        apart = replace(query, by=VISITS)
 
-        def totals(cursor: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+        def totals(cursor: duckdb.DuckDBPyConnection, state: Identity) -> tuple[int, int]:
             sums = self._sums(cursor, apart)
             if _groups(cursor) <= MOST_ROWS:
-                beside.append(self._rows(cursor, apart, sums, None))
+                # Whoever asks for the total next asks which visits it is of: samples are summed once.
+                self._answers.put(state, ("query", apart, None), self._rows(cursor, apart, sums, None))
             return sums.samples, sums.value
 
-        total = self._answered(("total", replace(query, by=())), totals)
-        if beside and state == self._identity:
-            # Whoever asks for the total next asks which visits it is of: samples are summed once.
-            self._answers.put(state, ("query", apart, None), beside[0])
-        return total
+        return self._answered_under(("total", replace(query, by=())), totals)
 
     def diff(self, a: Query, b: Query, other: "Database | None" = None) -> pd.DataFrame:
         """Compare two queries of the same event and dimensions.
@@ -322,7 +317,7 @@ class Database:
             return count_samples(cursor, query, self._counts, part_of, self._files(), stacks=stacks)
 
         self._check(query)
-        return self._answered(None, self._with_stacks(count) if stacks else count)
+        return self._answered_under(None, self._with_stacks(count)) if stacks else self._answered(None, count)
 
     def undrawn(self, query: Query) -> str:
         """Return why a query's samples are not a random sample of machines; nothing if they are one."""
@@ -431,7 +426,7 @@ class Database:
             As `stacks` does, and if there are more rows than `most`.
         """
         self._check(query)
-        return self._answered(None, self._with_stacks(lambda cursor: self._sum_stacks(cursor, query, most)))
+        return self._answered_under(None, self._with_stacks(lambda cursor: self._sum_stacks(cursor, query, most)))
 
     def _sum_stacks(
         self,
@@ -459,7 +454,7 @@ class Database:
         ProfileError
             If call paths refer to nothing.
         """
-        return self._answered(None, self._with_stacks(lambda cursor: paths.locations_on(cursor, stacks)))
+        return self._answered_under(None, self._with_stacks(lambda cursor: paths.locations_on(cursor, stacks)))
 
     def code(self) -> pa.Table:
         """Return all places in the code: location, function, image, build_id, file, function_line, line; in order."""
@@ -483,7 +478,7 @@ class Database:
         ProfileError
             If call paths refer to nothing.
         """
-        return self._answered(None, self._with_stacks(lambda cursor: paths.frames_on(cursor, stacks, room)))
+        return self._answered_under(None, self._with_stacks(lambda cursor: paths.frames_on(cursor, stacks, room)))
 
     def callers(self, function: str, query: Query) -> pd.DataFrame:
         """Sum the samples whose call path has a function by who called it.
@@ -594,7 +589,6 @@ class Database:
         with views.understood(self._named):
             self._counts = views.counts(self._connection, self._folders)
             self._shifts = views.shifts(self._connection, self._folders)
-        self._stacks_checked = False
 
     @property
     def _named(self) -> str:
@@ -602,6 +596,10 @@ class Database:
 
     def _answered(self, question: Hashable, ask: Callable[[duckdb.DuckDBPyConnection], _T]) -> _T:
         """Return a kept answer, or ask on a cursor of its own and keep the answer, unless the question is None."""
+        return self._answered_under(question, lambda cursor, _: ask(cursor))
+
+    def _answered_under(self, question: Hashable, ask: Callable[[duckdb.DuckDBPyConnection, Identity], _T]) -> _T:
+        """Do as `_answered`; what is asked gets the state of the files, under which alone it may keep more answers."""
         with self._lock:
             if identity(self._folders) != self._identity:
                 self._answers.clear()
@@ -614,7 +612,7 @@ class Database:
         with views.understood(self._named):
             try:
                 with interruptible(cursor):
-                    answer = ask(cursor)
+                    answer = ask(cursor, current)
             finally:
                 cursor.close()
         if question is not None:
@@ -688,9 +686,8 @@ class Database:
         """Answer a question to sums of samples; where only stacks with a function matter, the others may be as one."""
         _check_top(top)
         self._check(query)
-        state = self._identity
 
-        def answer(cursor: duckdb.DuckDBPyConnection) -> _T:
+        def answer(cursor: duckdb.DuckDBPyConnection, state: Identity) -> _T:
             sums = self._answers.get(state, ("sampled stacks", query))
             if sums is None and query.by and function is not None:  # by stack and key, sums are many
                 sums = self._sum_stacks(cursor, query, apart=paths.stacks_with(cursor, function))
@@ -699,17 +696,25 @@ class Database:
                 self._answers.put(state, ("sampled stacks", query), sums)
             return ask(cursor, cast("SampledStacks", sums))
 
-        return self._answered((kind, query, top), self._with_stacks(answer))
+        return self._answered_under((kind, query, top), self._checking(answer))
 
-    def _with_stacks(self, ask: Callable[[duckdb.DuckDBPyConnection], _T]) -> Callable[[duckdb.DuckDBPyConnection], _T]:
+    def _with_stacks(
+        self, ask: Callable[[duckdb.DuckDBPyConnection], _T]
+    ) -> Callable[[duckdb.DuckDBPyConnection, Identity], _T]:
+        """Do as `_checking`, for a question that keeps no further answers."""
+        return self._checking(lambda cursor, _: ask(cursor))
+
+    def _checking(
+        self, ask: Callable[[duckdb.DuckDBPyConnection, Identity], _T]
+    ) -> Callable[[duckdb.DuckDBPyConnection, Identity], _T]:
         """Return a question to call paths, which are checked before, and whole where they are found to be broken."""
 
-        def answer(cursor: duckdb.DuckDBPyConnection) -> _T:
-            if not self._stacks_checked:
+        def answer(cursor: duckdb.DuckDBPyConnection, state: Identity) -> _T:
+            if self._checked != state:
                 views.check_stacks(cursor, self._folders, frames=False)
-                self._stacks_checked = True
+                self._checked = state
             try:
-                return ask(cursor)
+                return ask(cursor, state)
             except BrokenStacksError:
                 views.check_stacks(cursor, self._folders)
                 raise

@@ -336,6 +336,32 @@ def test_samples_of_call_paths_are_summed_once_for_all_questions(tmp_path, monke
         assert len(calls) == 2
 
 
+def test_call_paths_asked_while_the_files_are_replaced_are_not_kept_for_the_new_files(tmp_path, monkeypatch):
+    """The old sums are kept after the new files were opened, by who was summing; another question was on its way."""
+    query, summing, answered = Query("cpu_time", ()), sampled_stacks.sum_stacks, Database._answered_under
+    with Database([write_folder(tmp_path, random_tables(0))]) as database:
+        on_its_way, slow = [True], [True]
+
+        def replaced_after_summing(*given, **more):
+            sums = summing(*given, **more)
+            if slow and slow.pop():
+                write_folder(tmp_path, random_tables(1))
+                database.events()
+            return sums
+
+        def beside_another(self, question, ask):
+            if question == ("inclusive", query, None) and on_its_way and on_its_way.pop():
+                self.stacks(query)
+            return answered(self, question, ask)
+
+        monkeypatch.setattr(sampled_stacks, "sum_stacks", replaced_after_summing)
+        monkeypatch.setattr(Database, "_answered_under", beside_another)
+        first, second = database.inclusive(query), database.inclusive(query)
+    with Database([tmp_path]) as fresh:
+        pd.testing.assert_frame_equal(second, fresh.inclusive(query))
+    pd.testing.assert_frame_equal(first, second)
+
+
 def test_an_answer_is_kept_until_a_file_changes(tmp_path, monkeypatch):
     folder = write_folder(tmp_path, random_tables(0))
     calls = []
