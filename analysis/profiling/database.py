@@ -180,9 +180,26 @@ class Database:
         def ask(cursor: duckdb.DuckDBPyConnection, state: Identity) -> pd.DataFrame:
             table, sums = self._table(cursor, query, top)
             self._answers.put(state, ("total", replace(query, by=())), (sums.samples, sums.value))
+            self._answers.put(state, ("rows", query), _groups(cursor))
             return table
 
         return self._answered_under(("query", query, top), ask)
+
+    def row_count(self, query: Query) -> int:
+        """Return how many rows the whole answer to a query has; nothing is summed if it was asked before.
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `query` does.
+        """
+        self._check(query)
+
+        def count(cursor: duckdb.DuckDBPyConnection) -> int:
+            self._sums(cursor, query)
+            return _groups(cursor)
+
+        return self._answered(("rows", query), count)
 
     def total(self, query: Query, other: "Database | None" = None) -> tuple[int, int]:
         """Return samples and value of everything that a query's restrictions leave.

@@ -6,7 +6,6 @@ The cluster is what was drawn at random: the visit, where every round draws mach
 part of the machines was looked at. Clusters are taken as few of many: no factor for a finite fleet.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +13,7 @@ import pandas as pd
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from analysis.profiling.frames import AnyInts
-from analysis.profiling.query import Profile, Query
+from analysis.profiling.query import Profile, Query, restriction_text
 from analysis.profiling.regressions.coded import distinct, numbered
 from analysis.profiling.shelf import give_back_memory
 from analysis.statistics import NotEnoughDataError
@@ -150,8 +149,8 @@ def _keys(clustered: pd.DataFrame, cluster: str) -> list[str]:
     return by
 
 
-_OTHERS = "\0others"
-"""Key of everything that was not asked for; no name has such a character."""
+OTHERS = -1
+"""Number of everything that was not asked for."""
 ROUNDING = 1e-12
 """Variance of a share, relative to that of one sample, which is rounding: all clusters are alike."""
 
@@ -369,33 +368,56 @@ def _weighting(data: ClusteredProfile) -> float:
     return float(data.samples.sum()) * squares / max(data.total, 1.0) ** 2
 
 
-def intervals_of(database: Profile, query: Query, values: Sequence[str]) -> pd.DataFrame:
-    """Return shares of some values with intervals over visits; these are NaN where visits were not drawn at random.
-
-    All other values are looked at together, so that millions of samples are few rows.
+def intervals_of(database: Profile, query: Query, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return shares of some rows with intervals over visits; these are NaN where visits were not drawn at random.
 
     Parameters
     ----------
     database : asked
-    query : by one dimension
-    values : of that dimension
+    query : what is asked; no cluster is among its dimensions
+    rows : its dimensions, of the rows that are wanted
 
     Returns
     -------
     DataFrame
-        as of `share_intervals`.
+        as of `share_intervals`; rows without samples are left out.
+
+    Raises
+    ------
+    QueryError
+        If the question cannot be answered.
     """
-    (key,) = query.by
-    restricted = replace(query, where=(*query.where, (key, tuple(values))))
-    rows = database.clustered(restricted, "visit")
-    visits = database.query(replace(query, by=("visit",)))[["visit", "samples", "value"]]
-    inside = rows.groupby("visit", as_index=False)[["samples", "value"]].sum()
-    rest = visits.merge(inside, on="visit", how="left", suffixes=("", "_inside")).fillna(0)
-    amounts = {name: rest[name] - rest[f"{name}_inside"] for name in ("samples", "value")}
-    others = pd.DataFrame({"visit": rest["visit"], key: _OTHERS, **amounts})
-    table = pd.concat([rows, others[others["value"] > 0]], ignore_index=True)
-    shares = share_intervals(table, cluster="visit")
-    return known(shares[shares[key] != _OTHERS].reset_index(drop=True), database.undrawn(query))
+    by = list(query.by)
+    shares = share_intervals(within_visits(database, query, rows), cluster="visit")
+    shares = shares[shares["row"] != OTHERS].reset_index(drop=True)
+    keys = rows[by].iloc[shares["row"].to_numpy()].reset_index(drop=True)
+    return known(pd.concat([keys, shares.drop(columns="row")], axis=1), database.undrawn(query))
+
+
+def within_visits(database: Profile, query: Query, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what each visit has of some rows of a query, and of all others together, so that it is little.
+
+    Parameters
+    ----------
+    database, query, rows : as of `intervals_of`
+
+    Returns
+    -------
+    DataFrame
+        row (its place in `rows`, or `OTHERS`), visit, samples, value.
+    """
+    by = list(query.by)
+    some = query
+    for key in by:
+        where = tuple(pair for pair in some.where if pair[0] != key)
+        some = replace(some, where=where).restricted(key, *dict.fromkeys(map(restriction_text, rows[key])))
+    numbered_rows = rows[by].assign(row=np.arange(len(rows)))
+    inside = database.clustered(some, "visit").merge(numbered_rows, on=by)[["row", "visit", *MEASURES]]
+    visits = database.query(replace(query, by=("visit",)))
+    own = inside.groupby("visit")[list(MEASURES)].sum().reindex(visits["visit"], fill_value=0)
+    amounts = {name: visits[name].to_numpy() - own[name].to_numpy() for name in MEASURES}
+    rest = visits[["visit"]].assign(row=OTHERS, **amounts)
+    return pd.concat([inside, rest], ignore_index=True)
 
 
 def known(table: pd.DataFrame, undrawn: str = "") -> pd.DataFrame:

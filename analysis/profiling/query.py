@@ -335,6 +335,18 @@ def parse_where(texts: Iterable[str]) -> Where:
     return tuple(restrictions)
 
 
+def restriction_text(value: object) -> str:
+    """Return a value of a dimension as it is written in a restriction.
+
+    Examples
+    --------
+    >>> restriction_text("read"), restriction_text(7), restriction_text(True)
+    ('read', '7', 'true')
+    """
+    # NumPy's truth values are no subclass of Python's, and are written like them.
+    return str(value).lower() if type(value).__name__ in {"bool", "bool_"} else str(value)
+
+
 def _unknown_dimensions(query: Query) -> list[str]:
     """Return a line for each name that is no dimension, and for each restriction that allows nothing."""
     faults = []

@@ -26,6 +26,8 @@ FALSE_CHANGES = 0.05
 """Chance that any change of a table or a drawing is called significant though nothing changed."""
 DEPENDENT = "no intervals: some visits are on both sides"
 _ROUNDING = 1e-9
+_FEW = 200
+"""Rows up to which they are asked for alone, as all others are one to them."""
 _MOST_CELLS = 1_000_000
 """Rows of samples up to which they are summed within visits at once."""
 
@@ -49,25 +51,29 @@ def of_fleet(database: "Database", question: Query) -> tuple[Query, list[str]]:
     return question.restricted("collection", *(name for name in collections if name not in again)), again
 
 
-def intervals(database: "Database", question: Query) -> "pd.DataFrame | None":
+def intervals(database: "Database", question: Query, rows: "pd.DataFrame | None" = None) -> "pd.DataFrame | None":
     """Return keys, low, high, standard_error and degrees of each share over visits; none if none was drawn at random.
 
     Parameters
     ----------
     database : asked
     question : the question, of one collection; clusters among its dimensions have no interval
+    rows : keys of the rows that are wanted; none: all
 
     Raises
     ------
     QueryError
         If the question cannot be answered.
     """
-    from analysis.profiling.intervals import share_intervals
+    from analysis.profiling.database import MOST_ROWS
+    from analysis.profiling.intervals import intervals_of, share_intervals
 
     if {CLUSTER, "process"} & set(question.by) or not drawn(database, question):
         return None
     try:
-        if database.rows > _MOST_CELLS:
+        if rows is not None and len(rows) and (len(rows) <= _FEW or database.row_count(question) > MOST_ROWS):
+            shares = intervals_of(database, question, rows)
+        elif database.rows > _MOST_CELLS:
             from analysis.profiling.counted_shares import counted_moments
 
             shares = counted_moments(database, question, CLUSTER).intervals(LEVEL)

@@ -66,8 +66,8 @@ class ProfileRows(Conclusion):
     total: Total
     table: "pd.DataFrame"
     """The dimensions, samples, value, share and, where visits were drawn at random, low and high of the share."""
-    all_rows: int | None
-    """How many rows there are before the cut; none: more."""
+    all_rows: int
+    """How many rows there are before the cut."""
     unsymbolised_share: float
     visits: int
     """With such samples."""
@@ -113,7 +113,6 @@ class ProfileRows(Conclusion):
 
     def section(self) -> Section:
         """Return how much there is, and the rows."""
-        rows = "more rows" if self.all_rows is None else plural(self.all_rows, "row")
         return Section(
             "",
             (
@@ -121,7 +120,7 @@ class ProfileRows(Conclusion):
                     f"{_samples(self.total.samples, self.query.event)} on {plural(self.visits, 'visit')}: "
                     f"{amount(self.total.value)} {self.unit}; {share(self.unsymbolised_share)} without a symbol"
                 ),
-                Says(f"{len(self.table):,} of {rows}{_others(self.events, self.query.event)}"),
+                Says(f"{len(self.table):,} of {plural(self.all_rows, 'row')}{_others(self.events, self.query.event)}"),
                 _table(self.table, self.query, ("share", "low", "high", "value", "samples"), self.unit),
                 *note_lines(self.notes),
             ),
@@ -377,9 +376,8 @@ def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:
         if not total.samples:
             raise FaultsError([_empty(database, question)])
         known = database.query(replace(question, by=("symbolised",)))
-        bounds = intervals(database, question)
-        rows = _count(database, question)
         unit, table = database.units().get(question.event, ""), database.query(question, options.top)
+        rows, bounds = database.row_count(question), intervals(database, question, table)
         events, notes = database.events(), [*of_files, *_left_out(again), *_lacking(paths, database, question.event)]
         if bounds is None:
             notes.append(without(database, question))
@@ -523,14 +521,6 @@ def _beyond(table: "pd.DataFrame") -> str:
     count, rows = int(table["significant"].sum()), plural(len(table), "row")
     verb = "are" if count > 1 else "is"
     return f"{count or 'none'} of {rows} {verb} beyond chance (chance of any false one: {FALSE_CHANGES:.0%})"
-
-
-def _count(database: "Database", question: Query) -> int | None:
-    """Return how many rows the whole answer has; none: too many to count."""
-    try:
-        return len(database.query(question))
-    except QueryError:
-        return None
 
 
 def _left_out(collections: Sequence[str]) -> list[str]:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from analysis.profiling.query import ALIASES, unknown
+from analysis.profiling.query import ALIASES, restriction_text, unknown
 from scenarios.views.section import Cell, Table
 from scenarios.views.tables import Row, beside, of_frame
 from scenarios.web.listing import unit_of
-from scenarios.web.parameters import MOST_ROWS, Pairs, RefusedError, gather, read, restriction_text
+from scenarios.web.parameters import MOST_ROWS, Pairs, RefusedError, gather, read
 from scenarios.web.site import ProfileSite, WebPage
 
 PATH = "/values"

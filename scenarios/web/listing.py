@@ -12,14 +12,14 @@ import pandas as pd
 
 from analysis.profiling.query import Query
 from models.errors import WscError
-from scenarios.profiling.intervals import FALSE_CHANGES
+from scenarios.profiling.intervals import ERRORS, FALSE_CHANGES, intervals
 from scenarios.views.numbers import event_name, event_quantity
 from scenarios.views.section import Cell, Heading, Table
 from scenarios.views.tables import Link, Row, beside, of_frame
 from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, Restrictions, gather, read, restrictions
 from scenarios.web.repository import with_repository
 from scenarios.web.site import MOST_BYTES, ProfileSite, WebPage
-from scenarios.web.timeline import SharesOverTime, timeline, top_intervals
+from scenarios.web.timeline import SharesOverTime, timeline
 
 _NEXT = {"function": ("application",), "file": ("file", "line"), "line": ("function",)}
 _SIDES = ("a", "b")
@@ -321,8 +321,8 @@ def with_intervals(site: ProfileSite, request: PageQuery, rows: pd.DataFrame) ->
     """
     keys = [*request.query.by, "samples", "value"]
     question = ("top intervals", request.query, len(rows))
-    ends = site.once(question, lambda: top_intervals(site, request.query, rows.reindex(columns=keys)))
-    return rows if ends is None else rows.assign(low=ends["low"].to_numpy(), high=ends["high"].to_numpy())
+    ends = site.once(question, lambda: intervals(site.database, request.query, rows.reindex(columns=keys)))
+    return rows if ends is None else rows.merge(ends.drop(columns=ERRORS), on=list(request.query.by), how="left")
 
 
 def _refine(request: PageQuery, key: str) -> Link:

@@ -6,8 +6,6 @@ from functools import partial
 from typing import TypeVar
 from urllib.parse import urlencode
 
-import numpy as np
-
 from analysis.profiling.query import Query, QueryError
 from models.errors import WscError
 from scenarios.files.faults import FaultsError
@@ -207,11 +205,6 @@ def restrictions(texts: Iterable[str], name: str, problems: list[str]) -> Restri
         elif value not in allowed.setdefault(key.strip(), []):
             allowed[key.strip()].append(value)
     return tuple((key, tuple(values)) for key, values in allowed.items())
-
-
-def restriction_text(value: object) -> str:
-    """Return a value of a dimension as it is written in a restriction."""
-    return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
 
 
 def value_of(

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.fleet_samples import visits_of, visits_of_fleet
-from analysis.profiling.intervals import share_intervals
-from analysis.profiling.query import Query, QueryError
+from analysis.profiling.fleet_samples import visits_of_fleet
+from analysis.profiling.intervals import share_intervals, within_visits
+from analysis.profiling.query import Query
 from models.arrays import DAY_S, HOUR_S
 from scenarios.files.options import time_text
 from scenarios.profiling.intervals import CLUSTER, LEVEL, drawn, without
 from scenarios.views.section import Table, table
 from scenarios.web.charts import OTHER
-from scenarios.web.parameters import PageQuery, restriction_text
+from scenarios.web.parameters import PageQuery
 from scenarios.web.site import ProfileSite
 
 _STEPS_S = (900.0, 1800.0, HOUR_S, 2 * HOUR_S, 3 * HOUR_S, 6 * HOUR_S, DAY_S / 2, DAY_S, 7 * DAY_S, 28 * DAY_S)
@@ -141,42 +141,11 @@ def _step(span_s: float) -> float:
     return next((step for step in _STEPS_S if span_s / step < _MOST_STEPS), _STEPS_S[-1])
 
 
-def top_intervals(site: ProfileSite, query: Query, top: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the ends of the 95% intervals of the top rows of a query, low and high; none if nothing was drawn.
-
-    They are those of `ProfileSite.intervals`, of these rows alone: the visits of all other rows are taken together.
-
-    Parameters
-    ----------
-    site, query : asked
-    top : rows of it, as `Database.query` gives them
-    """
-    if not len(top) or {CLUSTER, "process"} & set(query.by) or not drawn(site.database, query):
-        return None
-    names = list(map(str, range(len(top))))
-    try:
-        rows = _by_visit(site, query, top, names)
-    except QueryError:
-        return None
-    shares = share_intervals(rows, cluster=CLUSTER, confidence=LEVEL).set_index("name").reindex(names)
-    return shares[["low", "high"]].reset_index(drop=True)
-
-
 def _by_visit(site: ProfileSite, query: Query, top: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return name, visit, samples and value of the top rows of a query, and of all others."""
-    by = list(query.by)
-    listed = query
-    for key in by:
-        listed = replace(listed, where=tuple(pair for pair in listed.where if pair[0] != key))
-        listed = listed.restricted(key, *dict.fromkeys(restriction_text(value) for value in top[key]))
-    rows = site.database.clustered(listed, CLUSTER).merge(top[by].assign(name=list(names)), on=by)
-    rows = rows[["name", CLUSTER, "samples", "value"]]
-    totals = visits_of(site.database, query)
-    own = rows.groupby(CLUSTER)[["samples", "value"]].sum().reindex(totals[CLUSTER], fill_value=0)
-    rest = totals.assign(name=OTHER)
-    for column in ("samples", "value"):
-        rest[column] = [int(all_) - int(part) for all_, part in zip(totals[column], own[column], strict=True)]
-    return pd.concat([rows, rest[["name", CLUSTER, "samples", "value"]]], ignore_index=True)
+    rows = within_visits(site.database, query, top)
+    titles = np.array([*names, OTHER], dtype=object)  # of everything else, numbered −1, the last
+    return rows.assign(name=titles[rows["row"]])[["name", CLUSTER, "samples", "value"]]
 
 
 def _shares(rows: pd.DataFrame, names: Sequence[str], *, known: bool) -> pd.DataFrame:

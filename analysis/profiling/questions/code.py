@@ -44,7 +44,7 @@ def shared(database: Profile, by: str = "function", event: str = "cycles", top: 
     names = largest[largest >= largest.iloc[:top].min()].index.tolist()
     if not names:
         return pd.DataFrame(columns=[by, "share", "low", "high", "applications", "largest_share_in_one", "largest_in"])
-    share = intervals_of(database, of_fleet(database, event, (by,)), names)
+    share = intervals_of(database, of_fleet(database, event, (by,)), pd.DataFrame({by: names}))
     table = share[[by, "share", "low", "high"]].assign(
         applications=share[by].map(counted),
         largest_share_in_one=share[by].map(highest["within"]),
@@ -90,7 +90,8 @@ def savings(
     names = [function] if function else shared(database, event=event, top=top)["function"].tolist()
     if not names:
         raise QueryError(_NONE_SHARED)
-    share = intervals_of(database, of_fleet(database, event, ("function",)), names).head(top)
+    wanted = pd.DataFrame({"function": names})
+    share = intervals_of(database, of_fleet(database, event, ("function",)), wanted).head(top)
     if not len(share):
         raise QueryError(f'function: no samples of "{function[:60]}"')
     platforms = database.query(of_fleet(database, event, ("function", "platform")))

@@ -27,5 +27,6 @@ def test_a_file_of_another_tool_is_no_random_sample():
 
 def test_shares_of_a_profile_have_intervals_over_visits():
     rows = {"event": "cycles", "function": ["f", "g"], "visit": [0, 1], "samples": 3, "value": 3}
-    shares = intervals_of(ProfileTable(pd.DataFrame(rows)), Query(by=("function",)), ["f", "g"])
+    wanted = pd.DataFrame({"function": ["f", "g"]})
+    shares = intervals_of(ProfileTable(pd.DataFrame(rows)), Query(by=("function",)), wanted)
     assert shares["high"].round(2).tolist() == [1.0, 1.0]

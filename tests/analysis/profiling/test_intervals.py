@@ -260,7 +260,7 @@ def test_intervals_of_some_are_those_that_they_have_among_all():
     rng = stream(4, "intervals of some")
     rows = as_table(dirichlet_counts(rng, 30, rng.dirichlet(np.ones(12)))).rename(columns={"machine": "visit"})
     rows = rows.assign(function="f" + rows["function"].astype(str), event="cycles")
-    some = intervals_of(ProfileTable(rows), Query("cycles", ("function",)), ["f3", "f7"])
+    some = intervals_of(ProfileTable(rows), Query("cycles", ("function",)), pd.DataFrame({"function": ["f3", "f7"]}))
     among_all = share_intervals(rows.drop(columns="event"), cluster="visit").set_index("function")
     expected = among_all.loc[some["function"]].reset_index()
     assert set(some["function"]) == {"f3", "f7"}

@@ -178,13 +178,21 @@ def test_intervals_are_those_of_visits(profile, monkeypatch, most):
     """Of few samples by a table of all visits, of many part by part."""
     monkeypatch.setattr(interval_module, "_MOST_CELLS", most)
     _, folder = profile
-    payload = query([folder], QueryOptions(by="job")).payload()
+    payload = query([folder], QueryOptions(by="job", top=None)).payload()
     with Database([folder]) as database:
         clustered = database.clustered(of_fleet(database, "cycles", ("application",)), "visit")
     expected = share_intervals(clustered, cluster="visit").set_index("application")
     for row in payload["rows"]:
         assert row["low"] == pytest.approx(expected.loc[row["application"], "low"])
         assert row["high"] == pytest.approx(expected.loc[row["application"], "high"])
+
+
+@pytest.mark.parametrize("by", ["symbolised,line", "job,function,day", "file,machine"])
+def test_intervals_of_the_rows_that_are_told_are_those_that_they_have_among_all(profile, by):
+    told, whole = (query([profile[1]], QueryOptions(by=by, top=top)) for top in (3, None))
+    assert told.all_rows == len(whole.table) > 3
+    assert not told.table[["low", "high"]].isna().any(axis=None)
+    pd.testing.assert_frame_equal(told.table, whole.table.head(3), rtol=1e-9)
 
 
 def test_a_change_has_an_interval_only_if_no_visit_is_on_both_sides(profile):
