@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -157,19 +158,9 @@ def _mark_first(paths: tuple[Ints, int], code: AnyInts, last: AnyInts, into: tup
                 wanted[path + 1] += 1
 
 
-def _numbered(key: Ints) -> tuple[Ints, AnyInts]:
-    """Return the distinct keys, rising, and which each is."""
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    new = np.append(True, key[1:] != key[:-1])
-    at = np.empty(len(key), dtype=np.int32)
-    at[order] = np.cumsum(new, dtype=np.int32) - 1
-    return key[new], at
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """Frames of one depth, those that are left out too."""
+    """Frames above those of the next depths, those that are left out too."""
 
     of_path: AnyInts
     """(p,) place of each path's frame among them."""
@@ -177,6 +168,67 @@ class _Level:
     """(f,)"""
     number: AnyInts
     """(f,) number of each, −1: it is left out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """Frames of p paths at some successive depths, in order of depth and callers; a frame has cells that follow."""
+
+    order: AnyInts
+    """(p,) paths in the order in which frames are drawn."""
+    depth: AnyInts
+    """(c,) of each cell, from 0 on."""
+    row: AnyInts
+    """(c,) which of the ordered paths each is of."""
+    frame: AnyInts
+    """(c,) which frame."""
+    start: AnyInts
+    """(f,) first cell of each frame."""
+    code: AnyInts
+    """(f,) its name."""
+    caller: AnyInts
+    """(f,) frame before it; of those of the first depth, that in the level above."""
+    last: AnyInts
+    """(p,) frame of the last of the depths, of the ordered paths that have one there; −1 otherwise."""
+
+    @classmethod
+    def of(cls, above: AnyInts, code: AnyInts, names: int) -> "_Cells":
+        """Return the frames of paths.
+
+        Depths are compared all at once: paths are sorted by their names there, and two that follow each other have the
+        same frame as far as their names are the same.
+
+        Parameters
+        ----------
+        above : (p,) frame above the first of the depths
+        code : (depths, p) names; −1 behind the end of a path
+        names : how many there are
+        """
+        key = above.astype(np.int64)
+        key *= max(names, 1)
+        key += code[0]
+        order = np.lexsort((*code[:0:-1], key)).astype(np.int32)
+        key, code = key[order], code[:, order]
+        new = code >= 0
+        at = np.flatnonzero(new).astype(np.int32)
+        same = np.empty((len(code), len(key) - 1), dtype=np.bool_)
+        np.equal(key[1:], key[:-1], out=same[0])
+        np.equal(code[1:, 1:], code[1:, :-1], out=same[1:])
+        del key
+        for before, own in pairwise(same):
+            np.logical_and(before, own, out=own)
+        new[:, 1:] &= ~same
+        first = new.ravel()[at]
+        start = np.flatnonzero(first).astype(np.int32)
+        frame = np.cumsum(first, dtype=np.int32)
+        frame -= 1
+        frames = np.full(code.shape, -1, dtype=np.int32)
+        frames.ravel()[at] = frame
+        begin, size = at[start], code.shape[1]
+        outer, inner = np.split(begin, [np.count_nonzero(new[0])])
+        caller = np.append(above[order[outer]], frames.ravel()[inner - size])
+        depth, row = at // size, at % size
+        return cls(order, depth, row, frame, start, code.ravel()[begin], caller, frames[-1])
 
 
 class Tree:
@@ -213,7 +265,8 @@ class Tree:
         self._whole = [max(int(events.sum()), 1) for events in self._events]
         self._count, self._levels = 1, list[tuple[AnyInts, AnyInts]]()
         """Of each depth, paths and their frames of that depth that are not left out."""
-        self._columns = [(np.array([-1]), np.array([-1]), np.zeros(1, dtype=np.int64))]
+        root = (np.array([-1]), np.array([-1]), np.zeros(1, dtype=np.int64))
+        self._columns: list[tuple[AnyInts, AnyInts, AnyInts]] = [root]
         ends = paths.first[1:] == paths.first[:-1]
         sums = [np.array([events.sum()], dtype=after.dtype) for events in self._events]
         self._sums = [(*sums, np.array([after[ends].sum()], dtype=after.dtype))]
@@ -222,16 +275,12 @@ class Tree:
         # Beyond the least of the largest so far, a frame that is deeper may be one of these.
         top, waiting, least = [sums[0]], 0, -1
         while len(going):
-            at = paths.first[going]
-            at += len(self._levels)
-            ends = at + 1 == paths.first[1:][going]
-            level = self._descend(going, paths.code[at], above, (ends, least))
+            going, above = self._descend(paths, going, above, least)
             top.append(self._sums[-1][0])
             waiting += len(top[-1])
             if waiting > most // 4:
                 top, waiting = [np.sort(np.concatenate(top))[-most:]], 0
                 least = int(top[0][0]) if len(top[0]) == most else -1
-            going, above = going[~ends], _Level(level.of_path[~ends], level.events, level.number)
             if len(going) > _PATHS_AT_ONCE:
                 give_back_memory()
         self.caller, self.code, self.depth = map(np.concatenate, zip(*self._columns, strict=True))
@@ -239,49 +288,52 @@ class Tree:
         self.before = others[0] if others else np.zeros_like(self.after)
         """Events with callees, those of the other set, and events of a frame itself."""
 
-    def _descend(self, going: AnyInts, code: AnyInts, above: "_Level", rule: tuple[Bools, int]) -> "_Level":
-        """Add the frames of the next depth.
+    def _descend(self, paths: PathFrames, going: AnyInts, above: _Level, least: int) -> tuple[AnyInts, _Level]:
+        """Add the frames of the next depths, as many as few paths have; return the paths that are deeper.
 
         Parameters
         ----------
-        going : (p,) paths that have one
-        code : (p,) names there
+        paths : all
+        going : (p,) those that have a frame at the next depth
         above : the depth before, of these paths
-        rule : (p,) whether it is the last of its path; events beyond which a frame is not left out
+        least : events beyond which a frame is not left out
         """
-        key = above.of_path.astype(np.int64)
-        key *= max(len(self._names), 1)
-        key += code
-        key, at = _numbered(key)
-        caller = (key // max(len(self._names), 1)).astype(np.int32)
-        sums = [np.zeros(len(key), dtype=events.dtype) for events in self._events]
-        for own, events in zip(sums, self._events, strict=True):
-            np.add.at(own, at, events[going])
-        self.frames += len(key)
-        drawn = sums[0] > rule[1]
+        depth, names = len(self._levels), max(len(self._names), 1)
+        at = paths.first[going] + depth
+        left = (paths.first[1:][going] - at).astype(np.int32)
+        depths = np.arange(min(max(self._most // len(going), 1), int(left.max())))[:, None]
+        at = at + depths
+        code = np.where(depths < left, paths.code[np.minimum(at, len(paths.code) - 1, out=at)], np.int32(-1))
+        del at
+        cells = _Cells.of(above.of_path, code, names)
+        going, left, root = going[cells.order], left[cells.order], above.of_path[cells.order]
+        path, inner = going[cells.row], cells.depth[cells.start] > 0
+        sums = [np.add.reduceat(events[path], cells.start) for events in self._events]
+        self.frames += len(cells.start)
+        drawn = sums[0] > least
         if len(sums) > 1:
-            self.unmatched += int(sums[1][(sums[0] == 0) & (above.events[caller] != 0)].sum())
+            callers = np.append(above.events[cells.caller[~inner]], sums[0][cells.caller[inner]])
+            self.unmatched += int(sums[1][(sums[0] == 0) & (callers != 0)].sum())
             shares = (own / whole for own, whole in zip(sums, self._whole, strict=True))
             drawn |= np.add(*shares) >= 2 * SMALLEST_SHARE
         else:
             drawn |= sums[0] >= 2 * SMALLEST_SHARE * self._whole[0]
-        drawn &= above.number[caller] >= 0
-        count = self._count
-        number = np.where(drawn, count + np.cumsum(drawn, dtype=np.int32) - 1, np.int32(-1))
-        self._columns.append(
-            (
-                above.number[caller[drawn]],
-                key[drawn] % max(len(self._names), 1),
-                np.full(int(drawn.sum()), len(self._levels) + 1),
-            )
-        )
-        last, inside = np.zeros(int(drawn.sum()), dtype=sums[0].dtype), drawn[at]
+        # No frame has more events than its caller: of these depths, only what is above them may be left out first.
+        drawn &= above.number[root[cells.row[cells.start]]] >= 0
+        del root
+        number = np.where(drawn, self._count + np.cumsum(drawn, dtype=np.int32) - 1, np.int32(-1))
+        callers = np.append(above.number[cells.caller[~inner]], number[cells.caller[inner]])
+        self._columns.append((callers[drawn], cells.code[drawn], depth + 1 + cells.depth[cells.start][drawn]))
+        inside = drawn[cells.frame]
+        path, node, within = path[inside], number[cells.frame[inside]], cells.depth[inside]
+        last, ends = np.zeros(int(drawn.sum()), dtype=sums[0].dtype), left[cells.row[inside]] == within + 1
+        np.add.at(last, node[ends] - self._count, self._events[0][path[ends]])
         self._count += len(last)
-        ending = inside & rule[0]
-        np.add.at(last, number[at[ending]] - count, self._events[0][going[ending]])
         self._sums.append((*(own[drawn] for own in sums), last))
-        self._levels.append((going[inside], number[at[inside]]))
-        return _Level(at, sums[0], number)
+        bounds = np.searchsorted(within, np.arange(1, len(depths)))
+        self._levels += zip(np.split(path, bounds), np.split(node, bounds), strict=True)
+        deeper = left > len(depths)
+        return going[deeper], _Level(cells.last[deeper], sums[0], number)
 
     def __len__(self) -> int:
         """Return how many frames are left."""

@@ -92,6 +92,19 @@ def test_frames_that_are_drawn_are_not_left_out_where_there_are_many():
     assert len(few) < len(all_) / 2
 
 
+def test_few_stacks_that_are_deep_are_not_looked_at_frame_by_frame(monkeypatch):
+    """A recursion sampled at any depth, and what it calls: depths are taken together, and frames are what they are."""
+    draws, steps, descend = np.random.default_rng(8), [], Tree._descend
+    recursion = tuple(f"f{at}" for at in draws.integers(0, 9, 900))
+    chosen = [(*recursion[: draws.integers(1, 900)], *("g", "h")[: draws.integers(3)]) for _ in range(40)]
+    after = draws.integers(1, 9, len(chosen))
+    monkeypatch.setattr(Tree, "_descend", lambda *given: steps.append(1) or descend(*given))
+    tree = Tree(PathFrames.of(chosen), after)
+    assert len(steps) < 9
+    assert {path: tree.after[number] for number, path in paths_of(tree).items()} == slow(chosen, after)
+    assert tree.depth.tolist() == sorted(tree.depth.tolist())
+
+
 def test_which_of_some_frames_are_on_each_path():
     chosen, after, _ = drawn(4, 100, 6)
     tree = Tree(PathFrames.of(chosen), after)
