@@ -430,12 +430,14 @@ class Database:
         functions = self.inclusive(query, apart=apart)
         return edges.drop(columns="of"), int(edges["of"].max()) if len(edges) else 0, functions
 
-    def stack_sums(self, query: Query, most: int | None = None) -> "SampledStacks":
+    def stack_sums(
+        self, query: Query, *, alone: bool = False, span: tuple[int, int] | None = None, most: int | None = None
+    ) -> "SampledStacks":
         """Sum the samples of a query by call path, and by its dimensions of processes.
 
         Parameters
         ----------
-        query, most : as of `analysis.profiling.sampled_stacks.sum_stacks`
+        query, alone, span, most : as of `analysis.profiling.sampled_stacks.sum_stacks`
 
         Raises
         ------
@@ -443,19 +445,25 @@ class Database:
             As `stacks` does, and if there are more rows than `most`.
         """
         self._check(query)
-        return self._answered_under(None, self._with_stacks(lambda cursor: self._sum_stacks(cursor, query, most)))
+        return self._answered_under(
+            None,
+            self._with_stacks(lambda cursor: self._sum_stacks(cursor, query, alone=alone, span=span, most=most)),
+        )
 
     def _sum_stacks(
         self,
         cursor: duckdb.DuckDBPyConnection,
         query: Query,
-        most: int | None = None,
         *,
+        alone: bool = False,
         apart: Ints | None = None,
+        span: tuple[int, int] | None = None,
+        most: int | None = None,
     ) -> "SampledStacks":
         from analysis.profiling.sampled_stacks import sum_stacks
 
-        sums = sum_stacks(cursor, query, self._counts, self._files(), most, apart=apart)
+        files = self._files()
+        sums = sum_stacks(cursor, query, self._counts, files, alone=alone, apart=apart, span=span, most=most)
         give_back_memory()
         return sums
 

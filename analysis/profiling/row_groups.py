@@ -41,9 +41,20 @@ class SampleBatch:
     process: _Places
     """Index of `Numbering.places` of the processes; outside of it, it is of none."""
     place: AnyInts
-    """The same of the locations, or of the stacks; or numbers of `StackColumn`."""
+    """The same of the locations, or of the stacks, of a `PlaceColumn`."""
     amounts: list[Ints]
     """Of each column asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackBatch:
+    """Rows of samples whose stacks are numbers: arrays of n."""
+
+    process: _Places
+    """As of `SampleBatch`."""
+    stack: Ints
+    """Numbers, of a `StackColumn`."""
+    amounts: list[Ints]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +152,7 @@ NOWHERE = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, slots=True)
 class StackColumn:
-    """Numbers of stacks as places; of samples that have none −1 − location, or `NOWHERE`."""
+    """Numbers of stacks; of samples that have none −1 − location, or `NOWHERE`."""
 
     within: Numbering | None
     """Of the locations that are wanted; none: all."""
@@ -149,24 +160,28 @@ class StackColumn:
     """Whether samples without a stack are wanted."""
     apart: Numbering | None = None
     """Of the stacks that are told apart, where no others are; the others are −1. None: all."""
+    span: tuple[int, int] | None = None
+    """The first number that is wanted, and the one after the last; none: all are."""
 
     @property
     def columns(self) -> list[str]:
         """Those that are read."""
         return ["stack", "location"] if self.alone or self.within is not None else ["stack"]
 
-    def places(self, batch: pa.RecordBatch, source: SampleFile) -> Ints:
+    def stacks(self, batch: pa.RecordBatch, source: SampleFile) -> Ints:
         """Return (n,) numbers; parameters as of `PlaceColumn.places`."""
-        place = _integers(batch.column("stack")).astype(np.int64)
-        place[place >= 0] += source.stack
-        without = np.flatnonzero(place < 0)
+        stack = _integers(batch.column("stack")).astype(np.int64)
+        stack[stack >= 0] += source.stack
+        without = np.flatnonzero(stack < 0)
         if self.apart is not None:
-            place = np.where(self.apart.at(self.apart.index(place)) < 0, -1, place)
+            stack = np.where(self.apart.at(self.apart.index(stack)) < 0, -1, stack)
         alone = _integers(batch.column("location"))[without] if self.alone else None
-        place[without] = NOWHERE if alone is None else -1 - (alone.astype(np.int64) + source.location)
+        stack[without] = NOWHERE if alone is None else -1 - (alone.astype(np.int64) + source.location)
         if self.within is not None:
-            place = np.where(_wanted(self.within, batch, source), place, NOWHERE)
-        return place
+            stack = np.where(_wanted(self.within, batch, source), stack, NOWHERE)
+        if self.span is not None:
+            stack = np.where((stack >= self.span[0]) & (stack < self.span[1]), stack, NOWHERE)
+        return stack
 
 
 def _wanted(within: Numbering | None, batch: pa.RecordBatch, source: SampleFile) -> Bools | bool:
@@ -177,11 +192,7 @@ def _wanted(within: Numbering | None, batch: pa.RecordBatch, source: SampleFile)
 
 
 def batches(
-    files: Sequence[SampleFile],
-    event: str,
-    processes: Numbering,
-    place: PlaceColumn | StackColumn,
-    amounts: Sequence[str],
+    files: Sequence[SampleFile], event: str, processes: Numbering, place: PlaceColumn, amounts: Sequence[str]
 ) -> Iterator[SampleBatch]:
     """Yield the samples of an event.
 
@@ -193,6 +204,28 @@ def batches(
     place : where places are told
     amounts : names of columns of integers; a file that lacks one has that of `count`
     """
+    for source, batch, process, own in _read(files, event, processes, place.columns, amounts):
+        yield SampleBatch(process, place.places(batch, source), own)
+
+
+def stack_batches(
+    files: Sequence[SampleFile], event: str, processes: Numbering, stack: StackColumn, amounts: Sequence[str]
+) -> Iterator[StackBatch]:
+    """Yield the samples of an event with numbers of stacks.
+
+    Parameters
+    ----------
+    files, event, processes, amounts : as of `batches`
+    stack : which numbers
+    """
+    for source, batch, process, own in _read(files, event, processes, stack.columns, amounts):
+        yield StackBatch(process, stack.stacks(batch, source), own)
+
+
+def _read(
+    files: Sequence[SampleFile], event: str, processes: Numbering, columns: Sequence[str], amounts: Sequence[str]
+) -> Iterator[tuple[SampleFile, pa.RecordBatch, _Places, list[Ints]]]:
+    """Yield file, rows with some columns, their processes and amounts; parameters as of `batches`."""
     if not len(processes.ids):
         return
     for source in files:
@@ -200,17 +233,15 @@ def batches(
             names = ["count" if name not in opened.schema_arrow.names else name for name in amounts]
             span = int(processes.ids[0]) - source.process, int(processes.ids[-1]) - source.process
             for certain, groups in _groups(opened, event, span):
-                columns = dict.fromkeys(["process", *place.columns, *names, *([] if certain else ["event"])])
-                rows = opened.iter_batches(_ROWS_AT_ONCE, groups, list(columns), use_threads=False)
+                wanted = dict.fromkeys(["process", *columns, *names, *([] if certain else ["event"])])
+                rows = opened.iter_batches(_ROWS_AT_ONCE, groups, list(wanted), use_threads=False)
                 for whole in rows:
                     check_current()
                     batch = whole if certain else whole.filter(pc.equal(whole.column("event").cast(pa.string()), event))
                     if batch.num_rows:
-                        yield SampleBatch(
-                            processes.index(_integers(batch.column("process")), source.process),
-                            place.places(batch, source),
-                            [_integers(batch.column(name)).astype(np.int64, copy=False) for name in names],
-                        )
+                        process = processes.index(_integers(batch.column("process")), source.process)
+                        own = [_integers(batch.column(name)).astype(np.int64, copy=False) for name in names]
+                        yield source, batch, process, own
 
 
 def _integers(column: pa.Array) -> AnyInts:

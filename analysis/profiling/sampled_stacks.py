@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.profiling.frames import Amounts, AnyInts, KeyedWeights, Weights
 from analysis.profiling.pairs import PairNumbers
 from analysis.profiling.query import LOCATION_DIMENSIONS, Query, QueryError, of_process
-from analysis.profiling.row_groups import NOWHERE, Numbering, SampleFile, StackColumn, batches
+from analysis.profiling.row_groups import NOWHERE, Numbering, SampleFile, StackColumn, stack_batches
 from analysis.profiling.storage import TAKEN, ProfileError
 from analysis.profiling.sums import column, frame, key_locations, key_processes, quoted, unrated
 from analysis.profiling.views import MOST_VALUE, Counts
@@ -18,6 +18,10 @@ from models.arrays import Ints
 
 _WORD = 63
 """Bits of a sum that is never negative."""
+
+
+class TooManyStacksError(QueryError):
+    """There are more sums than are wanted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,9 +99,11 @@ def sum_stacks(
     query: Query,
     counts: Counts,
     files: Sequence[SampleFile],
-    most: int | None = None,
     *,
+    alone: bool = False,
     apart: Ints | None = None,
+    span: tuple[int, int] | None = None,
+    most: int | None = None,
 ) -> SampledStacks:
     """Return the sums of a query's samples by stack and by its dimensions of processes.
 
@@ -107,14 +113,16 @@ def sum_stacks(
     query : what is asked; restrictions on locations are on the sampled one
     counts : bounds of the samples' counts
     files : of the samples
-    most : rows that there may be, where samples without a stack are among them; none: only those with one count
-    apart : stacks that are told apart, the others are together as −1 (`most` is none); none: all are
+    alone : whether samples without a stack count
+    apart : stacks that are told apart, the others are together as −1 (not `alone`); none: all are
+    span : the first number of a stack, as `SampledStacks` has it, that counts, and the one after the last; none: all
+    most : rows that there may be; none: any number
 
     Raises
     ------
     ProfileError
         If samples lack a rate, or sums are too large.
-    QueryError
+    TooManyStacksError
         If there are more rows.
     """
     by = [name for name in query.by if of_process(name)]
@@ -128,12 +136,13 @@ def sum_stacks(
         location = np.array(column(cursor, "SELECT location FROM location_map"), dtype=np.int64)
         within = Numbering.of(location, np.zeros(len(location), dtype=np.int32))
     pairs, sums = PairNumbers(), np.zeros((len(products), 0), dtype=np.int64)
-    told = StackColumn(within, most is not None, None if apart is None else Numbering.of(apart, np.arange(len(apart))))
-    for batch in batches(files, query.event, places, told, ["count", TAKEN][: 1 + counts.taken]):
+    told_apart = None if apart is None else Numbering.of(apart, np.arange(len(apart)))
+    stacks = StackColumn(within, alone, told_apart, span)
+    for batch in stack_batches(files, query.event, places, stacks, ["count", TAKEN][: 1 + counts.taken]):
         at = places.at(batch.process)
-        pair = pairs.of(batch.place, np.where((at < 0) | (batch.place == NOWHERE), np.int32(-1), key[at]))
+        pair = pairs.of(batch.stack, np.where((at < 0) | (batch.stack == NOWHERE), np.int32(-1), key[at]))
         if most is not None and len(pairs) > most:
-            raise QueryError(f"there are more than {most:,} places and call paths; restrict the query")
+            raise TooManyStacksError(f"there are more than {most:,} places and call paths; restrict the query")
         if (missing := len(pairs) - sums.shape[1]) > 0:
             sums = np.pad(sums, ((0, 0), (0, max(missing, sums.shape[1]))))
         some = np.flatnonzero(pair >= 0)

@@ -77,7 +77,7 @@ def extract(database: Database, query: Query, name: str = "profile") -> ForeignP
     (Sample(stack=(0, 1), amounts=(3, 30), origin=0, chain=True, taken=()),)
     """
     state = database.identity
-    sums = database.stack_sums(replace(query, by=("application",)), MOST_ROWS)
+    sums = database.stack_sums(replace(query, by=("application",)), alone=True, most=MOST_ROWS)
     places = _places(database.code())
     give_back_memory()
     frames, samples, keys = _samples(sums, database.locations_on(np.unique(sums.stack[sums.stack >= 0])), places)

@@ -11,7 +11,8 @@ import pytest
 
 from analysis.profiling import row_groups, sampled_stacks
 from analysis.profiling.database import Database
-from analysis.profiling.query import Query, QueryError
+from analysis.profiling.query import Query
+from analysis.profiling.sampled_stacks import TooManyStacksError
 from analysis.profiling.storage import TAKEN, ProfileError
 from tests.helpers.profile_tables import long_form, random_tables, write_folder
 
@@ -86,19 +87,24 @@ def test_counts_of_another_event_may_be_as_large_as_they_like(tmp_path):
     assert sums.value.dtype == np.int64
 
 
-@pytest.mark.parametrize("most", [2, 1000])
-def test_samples_without_a_stack_count_where_they_are_wanted(tmp_path, most):
+def test_samples_without_a_stack_count_where_they_are_wanted(tmp_path):
     tables = random_tables(3, rows=200)
     without = np.random.default_rng(0).random(200) < 0.5
     tables["samples"].loc[without, "stack"] = -1
     query, rows = Query("cpu_time", ("application",)), long_form(tables)
+    every = expected(rows, query, of_stack_or_place)
     with Database([write_folder(tmp_path, tables)]) as database:
         assert told(database.stack_sums(query)) == expected(rows, query, of_stack)
-        if most > 2:
-            assert told(database.stack_sums(query, most)) == expected(rows, query, of_stack_or_place)
-        else:
-            with pytest.raises(QueryError, match="there are more than 2 places and call paths"):
-                database.stack_sums(query, most)
+        assert told(database.stack_sums(query, alone=True)) == told(
+            database.stack_sums(query, alone=True, most=len(every))
+        )
+        assert told(database.stack_sums(query, alone=True)) == every
+        bound = len(expected(rows, query, of_stack)) - 1
+        with pytest.raises(TooManyStacksError, match=f"there are more than {bound} places and call paths"):
+            database.stack_sums(query, most=bound)
+        for span in ((-3, 4), (4, 100)):
+            own = {names: amounts for names, amounts in every.items() if span[0] <= names[-1] < span[1]}
+            assert told(database.stack_sums(query, alone=True, span=span)) == own
 
 
 def test_profiles_put_together_have_stacks_of_their_own(tmp_path):
@@ -114,7 +120,7 @@ def test_profiles_put_together_have_stacks_of_their_own(tmp_path):
             moved = place + at * shift["stack"] if place >= 0 else place - at * shift["location"]
             sums[*names, moved] = samples, value
     with Database([write_folder(tmp_path / str(at), own) for at, own in enumerate(tables)]) as database:
-        assert told(database.stack_sums(query, 10**6)) == sums
+        assert told(database.stack_sums(query, alone=True)) == sums
 
 
 @pytest.mark.parametrize("function", ["deflate", "main"])
