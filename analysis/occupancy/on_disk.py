@@ -45,7 +45,7 @@ from analysis.occupancy.logs.spool import FileSpool, Spools, bytes_of, spooled
 from analysis.occupancy.percentiles import LEVELS, STEPS, Percentile, banded, block_counts, has_bands
 from analysis.tables.bytes import head_of
 from analysis.tables.faults import FileError, FileFault
-from models.arrays import Bools, Floats, Ints, Small, UInts
+from models.arrays import Bools, Floats, Ints, Small, UInts, unique_sorted
 from models.errors import InputError
 
 _HALF_TICK_S = 5e-7
@@ -525,7 +525,7 @@ class _Disk:
             parts.add(stored["name"], stored)
         for at in range(len(parts.files)):
             stored = parts.part(at)
-            names, pairs = names + len(np.unique(stored["name"])), pairs + len(np.unique(stored["pair"]))
+            names, pairs = names + len(unique_sorted(stored["name"])), pairs + len(unique_sorted(stored["pair"]))
         return names, pairs
 
     def _pair_counts(self) -> PairCounts:

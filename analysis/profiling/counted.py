@@ -14,7 +14,7 @@ from analysis.profiling.shelf import Shelf, ShelfPlace, give_back_memory
 from analysis.profiling.storage import TAKEN, ProfileError
 from analysis.profiling.sums import frame, key_locations, name_processes, quoted, unrated
 from analysis.profiling.views import MOST_VALUE, Counts
-from models.arrays import Bools, Floats, Ints
+from models.arrays import Bools, Floats, Ints, unique_sorted
 from models.code.compiled import njit
 
 _PENDING = 1_000_000
@@ -93,6 +93,10 @@ class CountedSamples:
             return nothing, nothing, nothing
         key, place, count = (self._column(at, part) for at in range(3))
         return key, place, count
+
+    def taken(self, part: int) -> Amounts:
+        """Return the samples of the entries of a part, in the order of `counts`."""
+        return self._column(len(self.put[0].columns) - 1, part) if self.put else np.zeros(0, dtype=np.int32)
 
     def entries(self, part: int) -> CountedEntries:
         """Return the entries of a part."""
@@ -204,7 +208,9 @@ def _locations(cursor: duckdb.DuckDBPyConnection, query: Query) -> tuple[pd.Data
 
 def _stacks(cursor: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, tuple[Ints, AnyInts]]:
     """Return the numbers of all stacks, in order, and once more with their places there."""
-    stacks = np.unique(frame(cursor, "SELECT stack::BIGINT AS stack FROM stacks WHERE depth = 0")["stack"].to_numpy())
+    stacks = unique_sorted(
+        frame(cursor, "SELECT stack::BIGINT AS stack FROM stacks WHERE depth = 0")["stack"].to_numpy()
+    )
     return pd.DataFrame({"stack": stacks}), (stacks, np.arange(len(stacks), dtype=np.int32))
 
 

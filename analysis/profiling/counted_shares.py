@@ -13,7 +13,7 @@ from analysis.profiling.query import Query, QueryError, of_process
 from analysis.profiling.regressions.coded import distinct
 from analysis.profiling.row_groups import Numbering
 from analysis.profiling.shelf import give_back_memory
-from models.arrays import Floats, Ints
+from models.arrays import Floats, Ints, unique_sorted
 from models.code.compiled import njit
 
 if TYPE_CHECKING:
@@ -394,7 +394,7 @@ class _KeyNumbers:
             known = np.zeros(0, dtype=np.int64)
             for part in range(counted.parts):
                 entries = counted.raw(part).positive()
-                known = np.union1d(known, numbers._codes(entries.key, entries.place))
+                known = unique_sorted(np.append(known, numbers._codes(entries.key, entries.place)))
                 if len(known) > MOST_ROWS:
                     raise QueryError(f"the answer would have more than {MOST_ROWS:,} rows; ask for fewer dimensions")
             numbers._known, numbers.count = Numbering.of(known, np.arange(len(known), dtype=np.int32)), len(known)

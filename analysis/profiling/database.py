@@ -682,9 +682,8 @@ class Database:
 
     def _table(self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int | None) -> tuple[pd.DataFrame, Sums]:
         sums = self._sums(cursor, query)
-        if top is None and (rows := _groups(cursor)) > MOST_ROWS:
-            cure = "ask for the top, or for fewer dimensions"
-            raise QueryError(f"the answer would have {rows:,} rows, more than {MOST_ROWS:,}; {cure}")
+        if top is None:
+            refuse_many(_groups(cursor))
         return self._rows(cursor, query, sums, top), sums
 
     def _rows(self, cursor: duckdb.DuckDBPyConnection, query: Query, sums: Sums, top: int | None) -> pd.DataFrame:
@@ -755,6 +754,19 @@ def _source(name: str) -> str:
 def _check_top(top: int | None) -> None:
     if top is not None and not 1 <= top <= MOST_ROWS:
         raise QueryError(f"top should be from 1 to {MOST_ROWS:,}, got {top:,}")
+
+
+def refuse_many(rows: int) -> None:
+    """Refuse an answer that would have too many rows.
+
+    Raises
+    ------
+    QueryError
+        If it would have more than `MOST_ROWS`.
+    """
+    if rows > MOST_ROWS:
+        cure = "ask for the top, or for fewer dimensions"
+        raise QueryError(f"the answer would have {rows:,} rows, more than {MOST_ROWS:,}; {cure}")
 
 
 def _groups(cursor: duckdb.DuckDBPyConnection) -> int:

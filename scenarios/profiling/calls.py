@@ -31,18 +31,18 @@ class CallRows(Conclusion):
     unit: str
     """What the event counts."""
     table: "pd.DataFrame"
-    """Dimensions of processes, function or caller, share, value, own (in the function itself), samples; all rows."""
-    top: int | None
-    """Rows that are told; none: all."""
+    """Dimensions of processes, function or caller, share, value, own (in the function itself), samples."""
+    all_rows: int
+    """How many rows there are before the cut."""
     notes: list[str]
 
     def brief(self) -> str:
         """Return how many rows there are."""
-        return plural(len(self.table), "row")
+        return plural(self.all_rows, "row")
 
     def frame(self) -> "pd.DataFrame":
         """Return the rows that are told."""
-        return self.table.head(self.top or len(self.table))
+        return self.table
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
@@ -50,17 +50,16 @@ class CallRows(Conclusion):
             "kind": f"profile query {self.kind}",
             "event": self.query.event,
             "unit": self.unit,
-            "all_rows": len(self.table),
-            "rows": self.frame().to_dict("records"),
+            "all_rows": self.all_rows,
+            "rows": self.table.to_dict("records"),
             "notes": self.notes,
         }
 
     def section(self) -> Section:
         """Return how much there is, and the rows."""
-        rows = self.frame()
-        told = f"{len(rows):,} of {plural(len(self.table), 'row')} of {self.query.event}"
+        told = f"{len(self.table):,} of {plural(self.all_rows, 'row')} of {self.query.event}"
         titles = {name: f"{name} ({self.unit})" for name in ("value", "own") if self.unit}
-        return Section("", (Says(told), of_rows(rows, titles), *note_lines(self.notes)))
+        return Section("", (Says(told), of_rows(self.table, titles), *note_lines(self.notes)))
 
 
 def cumulative(paths: Sequence[Path], options: QueryOptions) -> CallRows:
@@ -84,13 +83,15 @@ def cumulative(paths: Sequence[Path], options: QueryOptions) -> CallRows:
     ...     cumulative([Path(file.name)], QueryOptions()).frame()[["function", "value", "own"]].values.tolist()
     [['main', 16, 4], ['read', 12, 12]]
     """
+    from analysis.profiling.cumulative import cumulative as sums
+
     notes: list[str] = []
     with opened(paths, notes) as database:
         question = _question(database, options)
-        table = database.inclusive(question, apart=question.by)
+        table, rows = sums(database, question, options.top)
         unit = database.units().get(question.event, "")
     columns = [*question.by, "function", "share", "value", "own", "samples"]
-    return CallRows(question, "cumulative", unit, table[columns], options.top, [*notes, _NO_INTERVALS])
+    return CallRows(question, "cumulative", unit, table[columns], rows, [*notes, _NO_INTERVALS])
 
 
 def callers(paths: Sequence[Path], options: QueryOptions, function: str) -> CallRows:
@@ -123,7 +124,8 @@ def callers(paths: Sequence[Path], options: QueryOptions, function: str) -> Call
     table = table.assign(share=value / max(float(value.sum()), 1.0))
     table = table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
     columns = [*question.by, "caller", "share", "value", "samples"]
-    return CallRows(question, "callers", unit, table[columns], options.top, [*notes, _NO_INTERVALS])
+    told = table[columns].head(options.top or len(table))
+    return CallRows(question, "callers", unit, told, len(table), [*notes, _NO_INTERVALS])
 
 
 def _question(database: "Database", options: QueryOptions) -> Query:

@@ -13,6 +13,7 @@ from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.speedscope import write_speedscope
 from analysis.profiling.frames import Amounts, Frames, same_paths
 from analysis.profiling.query import Query, QueryError
+from models.arrays import unique_sorted
 from scenarios.web.calls import ROOTS
 from scenarios.web.listing import with_intervals
 from scenarios.web.parameters import Pairs, read
@@ -78,9 +79,9 @@ def _greatest(database: Database, query: Query) -> tuple[PathFrames, Amounts]:
     first = same_paths(Frames(np.arange(len(new)), paths.first, paths.code), len(paths.names))
     value = np.zeros_like(sums.value)
     np.add.at(value, first, sums.value)
-    distinct = np.unique(first)
-    falling = np.unique(-value[distinct], return_inverse=True)[1]
-    order = distinct[np.lexsort((distinct, sums.key[distinct], falling))][:_MOST_PATHS]
+    paths_of = unique_sorted(first)
+    falling = np.unique(-value[paths_of], return_inverse=True)[1]
+    order = paths_of[np.lexsort((paths_of, sums.key[paths_of], falling))][:_MOST_PATHS]
     return paths.at(order), value[order]
 
 

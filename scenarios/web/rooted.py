@@ -10,7 +10,7 @@ from analysis.profiling.database import Database
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Query, QueryError, of_process
 from analysis.profiling.shelf import give_back_memory
-from models.arrays import Ints
+from models.arrays import Ints, unique_sorted
 from scenarios.web.charts import OTHER
 from scenarios.web.parameters import Restrictions
 from scenarios.web.tree import Amounts, PathFrames
@@ -66,7 +66,7 @@ def _rooted_paths(database: Database, queries: Sequence[Query], roots: Sequence[
     stacks = [CountedStacks.of(database, replace(query, by=by), names) for query in queries]
     width, sums = len(names) + 1, [own.sums() for own in stacks]
     pairs = [stack * width + root for stack, root, _ in sums]
-    every = np.unique(np.concatenate(pairs)) if len(pairs) > 1 else pairs[0]
+    every = unique_sorted(np.concatenate(pairs)) if len(pairs) > 1 else pairs[0]
     kind = np.result_type(*(value for _, _, value in sums))
     events = [np.zeros(len(every), dtype=kind) for _ in queries]
     for into, own, (_, _, value) in zip(events, pairs, sums, strict=True):

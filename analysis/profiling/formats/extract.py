@@ -14,7 +14,7 @@ from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Query, QueryError
 from analysis.profiling.sampled_stacks import SampledStacks
 from analysis.profiling.shelf import give_back_memory
-from models.arrays import Ints
+from models.arrays import Ints, unique_sorted
 
 _COUNTERS = ("samples", "sample_count")
 """Measure that counts samples, and its name where an event is called so too."""
@@ -80,7 +80,7 @@ def extract(database: Database, query: Query, name: str = "profile") -> ForeignP
     sums = database.stack_sums(replace(query, by=("application",)), alone=True, most=MOST_ROWS)
     places = _places(database.code())
     give_back_memory()
-    frames, samples, keys = _samples(sums, database.locations_on(np.unique(sums.stack[sums.stack >= 0])), places)
+    frames, samples, keys = _samples(sums, database.locations_on(unique_sorted(sums.stack[sums.stack >= 0])), places)
     if database.identity != state:
         raise QueryError("the profile changed while it was read")
     events = [Measure(query.event, database.units()[query.event], _period(database, query.event))]
