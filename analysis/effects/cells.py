@@ -1,20 +1,14 @@
-"""All that an estimator of a fleet-wide effect needs: covariates of stays, and sums over each machine's and job's.
+"""All that an estimator of a fleet-wide effect needs: sums over the stays of each machine and job."""
 
-None of what is known before the study can be an effect: performance in the past is taken apart into what belongs to
-the shard (its input), what belongs to the machine (its silicon, its rack), and what its residents did to each other
-(power caps, shared caches), which follows how much they are used to compute. So an instance that has moved is expected
-to do as its shard does on its new machine, filled as that one is now. Placement must not depend on the feature.
-"""
-
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from analysis.effects.estimand import Target
-from analysis.effects.observations import identity, numbered, stays
+from analysis.effects.stays import places, stays
 from analysis.effects.switching import Switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -22,10 +16,6 @@ from models.errors import InputError
 
 COVARIATE = "x"
 """Columns of covariates are named x0, x1, …"""
-SHARD, MACHINE, LOAD, LOAD_SQUARE, LOAD_BEFORE, LOAD_BEFORE_SQUARE = (f"{COVARIATE}{number}" for number in range(6))
-_SWEEPS = 30
-_SHARD_PRIOR, _MACHINE_PRIOR = 0.05, 1.0
-"""Stays of the whole past by which a shard's, and a machine's, effect is half known."""
 NEVER = 2**30
 """Stage from which a machine has the feature that does not get it."""
 
@@ -128,6 +118,35 @@ class JobMachineSums:
         return self.share * self.scale
 
 
+class StudyStays(NamedTuple):
+    """S stays of a study with K covariates, on M machines, and what is known of the fleet's J jobs."""
+
+    machine: Ints
+    """(S,) from 0; each has a stay."""
+    job: Ints
+    """(S,) place among the fleet's jobs."""
+    quota: Floats
+    """(S,)"""
+    presence: Floats
+    """(S,) what each counts for."""
+    arms: Floats
+    """(S, 2) performance without and with the feature; NaN where that was not observed."""
+    measured: Floats
+    """(S, 2) the same as measured."""
+    x: Floats
+    """(S, K) covariates."""
+    fleet: pd.DataFrame
+    """J jobs: job, quota, scale."""
+    machines: pd.Index
+    """(M,) names."""
+    before: Floats | None = None
+    """(M, 2) as in `JobMachineSums`."""
+    racks: pd.Series | None = None
+    """(M,); without it every machine is one."""
+    level: Floats | None = None
+    """(J,) mean of each job as it was measured before; its `scale` without it."""
+
+
 def cells(
     rows: pd.DataFrame,
     jobs: pd.DataFrame,
@@ -163,77 +182,88 @@ def cells(
     >>> table.y[:, 0], table.start, table.machines.tolist()
     (array([5., 1.]), array([0, 1, 2]), [1, 2])
     """
-    job = pd.Index(jobs["job"]).get_indexer(pd.Index(rows["job"]))
+    machine, machines = pd.factorize(rows["machine"], sort=True)
+    index = pd.Index(machines)
+    measured = [f"measured_{name}" if f"measured_{name}" in rows else name for name in ("off", "on")]
+    covariates = [name for name in rows.columns if name.startswith(COVARIATE) and name[len(COVARIATE) :].isdigit()]
+    job = places(jobs, pd.Index(rows["job"]))
     if (job < 0).any():
         raise InputError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
-    machine, machines = pd.factorize(rows["machine"], sort=True)
-    pair, inverse = np.unique(machine.astype(np.int64) * len(jobs) + job, return_inverse=True)
-    total = len(pair)
+    whole = summed(
+        StudyStays(
+            machine=machine.astype(np.int64),
+            job=job,
+            quota=rows["quota"].to_numpy(dtype=np.float64),
+            presence=rows["presence"].to_numpy(dtype=np.float64) if "presence" in rows else np.ones(len(rows)),
+            arms=rows[["off", "on"]].to_numpy(dtype=np.float64),
+            measured=rows[measured].to_numpy(dtype=np.float64),
+            x=rows[covariates].to_numpy(dtype=np.float64),
+            fleet=jobs,
+            machines=index,
+            before=None if before is None else _of_machines(before, index),
+            racks=None if racks is None else racks.reindex(index),
+            level=None if level is None else np.asarray(level.reindex(jobs["job"]), dtype=np.float64),
+        )
+    )
+    return replace(whole, known=known, shared=shared)
 
-    presence = rows["presence"].to_numpy(dtype=np.float64) if "presence" in rows else np.ones(len(rows))
 
-    def summed(value: Floats) -> Floats:
-        return np.bincount(inverse, presence * value, total).astype(np.float64)
+def summed(stays: StudyStays) -> JobMachineSums:
+    """Return the sums of a study's stays by machine and job.
 
-    scale = jobs["scale"].to_numpy(dtype=np.float64)
-    arms = [np.nan_to_num(rows[name].to_numpy(dtype=np.float64)) / scale[job] for name in ("off", "on")]
-    names = [f"measured_{name}" if f"measured_{name}" in rows else name for name in ("off", "on")]
-    measured = [np.nan_to_num(rows[name].to_numpy(dtype=np.float64)) / scale[job] for name in names]
-    covariates = _centred(rows, job, len(jobs), presence)
-    count = covariates.shape[1]
-    quota = jobs["quota"].to_numpy(dtype=np.float64)
-    index = pd.Index(machines)
-    rack = np.arange(len(machines)) if racks is None else pd.factorize(racks.reindex(index))[0].astype(np.int64)
+    Raises
+    ------
+    InputError
+        If a machine is in no rack though others are.
+    """
+    fleet, machines = stays.fleet, stays.machines
+    jobs = len(fleet)
+    pair, inverse = np.unique(stays.machine * jobs + stays.job, return_inverse=True)
+    total, presence = len(pair), stays.presence
+    scale, quota = (fleet[name].to_numpy(dtype=np.float64) for name in ("scale", "quota"))
+    rack = np.arange(len(machines)) if stays.racks is None else pd.factorize(stays.racks)[0].astype(np.int64)
     if (rack < 0).any():
         raise InputError(f"machine {machines[rack < 0][0]} is in no rack")
+
+    def sums(columns: Iterable[Floats], count: int, counted: Floats = presence) -> Floats:
+        """Return the sums by cell of so many columns of stays; one after another, so that products take no room."""
+        of_cells = np.empty((total, count))
+        for place, column in enumerate(columns):
+            of_cells[:, place] = np.bincount(inverse, counted * column, total)
+        return of_cells
+
+    arms, measured = (
+        [np.nan_to_num(arm) / scale[stays.job] for arm in both.T] for both in (stays.arms, stays.measured)
+    )
+    x, alike = _centred(stays.x, stays.job, jobs, presence), np.ones(len(presence))
+    known = len(x)
     return JobMachineSums(
-        start=np.searchsorted(pair // len(jobs), np.arange(len(machines) + 1)),
-        job=(pair % len(jobs)).astype(np.int64),
-        count=summed(np.ones(len(rows))),
+        start=np.searchsorted(pair // jobs, np.arange(len(machines) + 1)),
+        job=pair % jobs,
+        count=sums([alike], 1)[:, 0],
         instances=np.bincount(inverse, minlength=total).astype(np.int64),
-        quota=summed(rows["quota"].to_numpy(dtype=np.float64)),
-        x=_stacked([summed(covariates[:, k]) for k in range(count)], total),
-        xx=_stacked(
-            [summed(covariates[:, k] * covariates[:, m]) for k in range(count) for m in range(count)], total
-        ).reshape(total, count, count),
-        y=_stacked([summed(arm) for arm in arms], total),
-        yy=_stacked([summed(arm**2) for arm in arms], total),
-        xy=_stacked([summed(covariates[:, k] * arm) for arm in arms for k in range(count)], total).reshape(
-            total, 2, count
-        ),
+        quota=sums([stays.quota], 1)[:, 0],
+        x=sums(x, known),
+        xx=sums((left * right for left in x for right in x), known**2).reshape(total, known, known),
+        y=sums(arms, 2),
+        yy=sums((arm**2 for arm in arms), 2),
+        xy=sums((column * arm for arm in arms for column in x), 2 * known).reshape(total, 2, known),
         share=quota / quota.sum(),
         scale=scale,
-        before=np.zeros((len(machines), 2))
-        if before is None
-        else before.reindex(index)[["value", "quota"]].fillna(0.0).to_numpy(dtype=np.float64),
-        measured=_stacked([_plain(inverse, arm, total) for arm in measured], total),
-        measured_squares=_stacked([_plain(inverse, arm**2, total) for arm in measured], total),
-        level=np.ones(len(jobs)) if level is None else level.reindex(jobs["job"]).to_numpy(dtype=np.float64) / scale,
-        machines=index,
-        jobs=pd.Index(jobs["job"]),
+        before=np.zeros((len(machines), 2)) if stays.before is None else stays.before,
+        measured=sums(measured, 2, alike),
+        measured_squares=sums((arm**2 for arm in measured), 2, alike),
+        level=np.ones(jobs) if stays.level is None else stays.level / scale,
+        machines=machines,
+        jobs=pd.Index(fleet["job"]),
         rack=rack,
-        known=known,
-        shared=shared,
     )
 
 
-def _plain(cell: Ints, value: Floats, cells: int) -> Floats:
-    """Return the sums of values by cell, each row alike."""
-    return np.bincount(cell, value, cells).astype(np.float64)
-
-
-def _centred(rows: pd.DataFrame, job: Ints, jobs: int, presence: Floats) -> Floats:
-    """Return the covariates as deviations from their job's mean; (rows, K)."""
-    names = [name for name in rows.columns if name.startswith(COVARIATE) and name[len(COVARIATE) :].isdigit()]
-    values = rows[names].to_numpy(dtype=np.float64, copy=True)
+def _centred(x: Floats, job: Ints, jobs: int, presence: Floats) -> list[Floats]:
+    """Return the columns of covariates as deviations from their job's mean; K of (S,)."""
     total = np.bincount(job, presence, jobs)[job]
-    for k in range(values.shape[1]):
-        values[:, k] -= np.bincount(job, presence * values[:, k], jobs)[job] / total
-    return values
-
-
-def _stacked(columns: list[Floats], rows: int) -> Floats:
-    return np.stack(columns, axis=1) if columns else np.zeros((rows, 0))
+    return [column - np.bincount(job, presence * column, jobs)[job] / total for column in x.T]
 
 
 class MachineTotals(NamedTuple):
@@ -332,158 +362,9 @@ def _past(own_stays: pd.DataFrame, machines: pd.Index) -> Floats:
         return np.zeros((len(machines), 2))
     quota = own_stays["weight"] * own_stays["presence"]
     sums = own_stays.assign(value=quota * own_stays["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
-    return sums.reindex(machines).fillna(0.0).to_numpy(dtype=np.float64)
+    return _of_machines(sums, machines)
 
 
-@dataclass(frozen=True, slots=True)
-class PastParts:
-    """Additive parts of relative performance in the past."""
-
-    unit: Floats
-    """(U,) of each shard, or instance."""
-    machine: Floats
-    """(M,)"""
-    load: Floats
-    """(2,) slopes on the load and its square."""
-
-
-def covariates(
-    rows: pd.DataFrame,
-    before: pd.DataFrame,
-    study: pd.DataFrame,
-    past: pd.DataFrame,
-    fleet: pd.DataFrame,
-    *,
-    link: str = "shard",
-    load: bool = True,
-) -> pd.DataFrame:
-    """Return the covariates of each stay of the study; 0 where nothing is known.
-
-    x0: what its shard did in the past, other things equal; x1: what its machine did. x2 and x3: how busy the machine is
-    expected to be while it is there, relative to the fleet's mean, and its square; x4 and x5: the same of the
-    past, since a past of few periods cannot tell a slow machine from a full one.
-
-    Parameters
-    ----------
-    rows, before : stays of the study and of the past, as `study.stays` makes them
-    study, past : their observations by period
-    fleet : job, scale
-    link : shard: by job and shard, wherever that was served; own: by instance and machine; none: nothing is linked
-    load : whether to tell x2 to x5
-
-    Returns
-    -------
-    DataFrame
-        In the order of `rows`; no column without a past.
-    """
-    scale = fleet.set_index("job")["scale"]
-    known = before[before["job"].isin(scale.index)].reset_index(drop=True)
-    if known.empty or link == "none":
-        return pd.DataFrame(index=rows.index)
-    keys = unit_of(rows, link)
-    unit, units = pd.MultiIndex.from_frame(known[keys]).factorize()
-    machine, machines = pd.factorize(known["machine"])
-    loads = _loads(known, rows, past, study, has_shard=link == "shard" and "shard" in rows) if load else None
-    deviation = (known["value"] / known["job"].map(scale) - 1.0).to_numpy(dtype=np.float64)
-    presence = known["presence"].to_numpy(dtype=np.float64)
-    parts = taken_apart(deviation, presence, unit, machine, None if loads is None else loads[0])
-    of_unit = pd.Series(parts.unit, index=units).reindex(pd.MultiIndex.from_frame(rows[keys]))
-    of_machine = pd.Series(parts.machine, index=machines).reindex(rows["machine"])
-    columns = {SHARD: of_unit.fillna(0.0).to_numpy(), MACHINE: of_machine.fillna(0.0).to_numpy()}
-    if loads is not None:
-        past_load = np.bincount(machine, presence * loads[0]) / np.bincount(machine, presence)
-        was = pd.Series(past_load, index=machines).reindex(rows["machine"]).fillna(0.0).to_numpy()
-        columns |= {LOAD: loads[1], LOAD_SQUARE: loads[1] ** 2, LOAD_BEFORE: was, LOAD_BEFORE_SQUARE: was**2}
-    return pd.DataFrame(columns, index=rows.index)
-
-
-def unit_of(table: pd.DataFrame, link: str) -> list[str]:
-    """Return the columns by which an instance is known again."""
-    if link == "shard" and "shard" in table:
-        return ["job", "shard"]
-    return identity(table)
-
-
-def taken_apart(deviation: Floats, presence: Floats, unit: Ints, machine: Ints, load: Floats | None) -> PastParts:
-    """Return the parts of stays' relative performance, each shrunk by how little of it was seen.
-
-    Fitted by backfitting (Breiman and Friedman 1985); the parts of units and machines are random effects.
-
-    Parameters
-    ----------
-    deviation : (N,) relative to the job's mean
-    presence : (N,) 0..1
-    unit, machine : (N,) numbers from 0
-    load : (N,) of the machine while it was there, relative to the mean; None: not looked at
-    """
-    of_unit: Floats = np.zeros(unit.max() + 1)
-    of_machine: Floats = np.zeros(machine.max() + 1)
-    slope: Floats = np.zeros(2)
-    columns = np.zeros((len(deviation), 2)) if load is None else np.stack([load, load**2], axis=1)
-    root = np.sqrt(presence)
-    totals = np.bincount(unit, presence) + _SHARD_PRIOR, np.bincount(machine, presence) + _MACHINE_PRIOR
-    for _ in range(_SWEEPS):
-        rest = deviation - columns @ slope
-        of_machine = np.bincount(machine, presence * (rest - of_unit[unit])) / totals[1]
-        of_unit = np.bincount(unit, presence * (rest - of_machine[machine])) / totals[0]
-        if load is not None:
-            left = deviation - of_unit[unit] - of_machine[machine]
-            slope = np.linalg.lstsq(columns * root[:, None], left * root, rcond=None)[0].astype(np.float64)
-    return PastParts(of_unit, of_machine, slope)
-
-
-def _loads(
-    known: pd.DataFrame, rows: pd.DataFrame, past: pd.DataFrame, study: pd.DataFrame, *, has_shard: bool
-) -> tuple[Floats, Floats]:
-    """Return how busy each stay's machine is expected to be while it is there, relative to the fleet's mean."""
-    then, now = _expected_rates(past, study, has_shard=has_shard)
-    return _of_stays(known, past, then), _of_stays(rows, study, now)
-
-
-def _expected_rates(past: pd.DataFrame, study: pd.DataFrame, *, has_shard: bool) -> tuple[Floats, Floats]:
-    """Return how many CPU seconds a second each row's job or shard used in the past, or may use; (N,) of each table.
-
-    Of a shard without a past it is the mean of its job's shards, and of a job without one that of all rows.
-    """
-    job, jobs = pd.factorize(pd.concat([past["job"], study["job"]], ignore_index=True))
-    shard = pd.concat([past["shard"], study["shard"]], ignore_index=True) if has_shard else job
-    unit, first = numbered([job, shard])
-    before, units = unit[: len(past)], len(first)
-    if "cpu_s" in past and "present_s" in past:
-        used, time = (past[name].fillna(0.0).to_numpy(dtype=np.float64) for name in ("cpu_s", "present_s"))
-    else:
-        used, time = past["weight"].to_numpy(dtype=np.float64), np.ones(len(past))
-    rate = _ratio(np.bincount(before, used, units), np.bincount(before, time, units))
-    rated = np.isfinite(rate)
-    of_job = job[first][rated]
-    whole = _ratio(np.bincount(of_job, rate[rated], len(jobs)), np.bincount(of_job, minlength=len(jobs)))
-    of_row = np.where(rated[unit], rate[unit], whole[job])
-    tables = []
-    for table in (of_row[: len(past)], of_row[len(past) :]):
-        usable = np.isfinite(table)
-        tables.append(np.where(usable, table, table[usable].mean() if usable.any() else 1.0))
-    return tables[0], tables[1]
-
-
-def _of_stays(stays: pd.DataFrame, table: pd.DataFrame, rate: Floats) -> Floats:
-    """Return the mean load of each stay's machine over its periods; 0 if it has none.
-
-    Parameters
-    ----------
-    table : observations of the same time, by period
-    rate : (N,) CPU seconds a second that are expected of them
-    """
-    present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    place, _ = numbered([table["machine"], table["period"]])
-    busy = np.bincount(place, rate * present)[place]
-    load = busy / np.average(busy, weights=present) - 1.0
-    stay, first = numbered([pd.concat([table[name], stays[name]], ignore_index=True) for name in identity(stays)])
-    own = stay[: len(table)]
-    mean = _ratio(np.bincount(own, present * load, len(first)), np.bincount(own, present, len(first)))
-    return np.nan_to_num(mean[stay[len(table) :]])
-
-
-def _ratio(sums: ArrayLike, counts: ArrayLike) -> Floats:
-    """Return sums over counts, NaN where nothing is counted."""
-    number = np.asarray(counts, dtype=np.float64)
-    return np.where(number > 0, np.asarray(sums, dtype=np.float64) / np.where(number > 0, number, 1.0), np.nan)
+def _of_machines(before: pd.DataFrame, machines: pd.Index) -> Floats:
+    """Return value and quota of machines, 0 where nothing is known; (M, 2)."""
+    return before.reindex(machines)[["value", "quota"]].fillna(0.0).to_numpy(dtype=np.float64)

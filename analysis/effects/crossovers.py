@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.cells import JobMachineSums, cells
-from analysis.effects.observations import checked, exposure, fleet_of, identity, numbered, scale_of
+from analysis.effects.observations import checked, exposure, identity, numbered
+from analysis.effects.stays import ObservedRows, fleet_of
 from analysis.effects.switching import Switched, course_variance, switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -266,14 +267,20 @@ class Switchable:
         """
         known, off, on = checked(never), *(checked(table).rows for table in arms)
         never = known.rows
-        fleet = fleet_of(never.iloc[:0], never, jobs)
+        (rows,) = ObservedRows.of(known)
+        fleet = fleet_of(rows[:0], rows, jobs)
         table = never.assign(never=never["value"], off=off["value"], on=on["value"])
         by = np.stack([exposure(off), exposure(on)], axis=1)
-        return cls(switched(table, identity(never), by, scale_of(fleet)), fleet, known.of_machines("rack"))
+        return cls(switched(table, identity(never), by, _scales(fleet)), fleet, known.of_machines("rack"))
 
     def cells(self, plan: Bools) -> JobMachineSums:
         """Return the cells of a plan, (M, P): who has the feature when."""
         return _crossed(self.switched.planned(plan), self.fleet, self.racks)
+
+
+def _scales(fleet: pd.DataFrame) -> "pd.Series[float]":
+    """Return the scale of each job, indexed by job."""
+    return fleet.set_index("job")["scale"]
 
 
 def _crossed(crossover: Switched, fleet: pd.DataFrame, racks: pd.Series | None) -> JobMachineSums:
@@ -281,7 +288,7 @@ def _crossed(crossover: Switched, fleet: pd.DataFrame, racks: pd.Series | None) 
     rows = crossover.gains().dropna(subset=["gain"])
     if rows.empty:
         raise NotEnoughDataError(1, 0, _NOTHING)
-    rows = rows.assign(off=np.nan, on=(1.0 + rows["gain"]) * rows["job"].map(scale_of(fleet)))
+    rows = rows.assign(off=np.nan, on=(1.0 + rows["gain"]) * rows["job"].map(_scales(fleet)))
     whole = cells(rows, fleet, racks=racks, known=True, shared=course_variance(crossover))
     return replace(whole, switched=crossover.of(whole.machines))
 
@@ -297,7 +304,7 @@ def observed(study: pd.DataFrame, fleet: pd.DataFrame, racks: pd.Series | None, 
     few : machines that switched, if there are enough others that never did; else what jobs do in common is learnt from
         those that switched
     """
-    by, keys, scale = exposure(study), identity(study), scale_of(fleet)
+    by, keys, scale = exposure(study), identity(study), _scales(fleet)
     if few is None:
         own = gains(study, keys, by, scale)
         return cells(own.stays, fleet, racks=racks, known=True, shared=own.shared)

@@ -12,7 +12,8 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from analysis.effects.observations import fleet_of
+from analysis.effects.observations import Observations
+from analysis.effects.stays import ObservedRows, fleet_of
 from analysis.effects.study import EffectMethod, Study
 from analysis.statistics import NotEnoughDataError, Statistic
 from models.arrays import Bools, Floats
@@ -64,7 +65,8 @@ class ExperimentTables:
         rows = observations.assign(treated=observations["treated"].astype(bool))
         if jobs is None:
             study = rows[rows["period"] >= rows.loc[rows["treated"], "period"].min()]
-            jobs = fleet_of(rows.iloc[:0], study, None)[["job", "quota"]]
+            (coded,) = ObservedRows.of(Observations.of(study))
+            jobs = fleet_of(coded[:0], coded, None)[["job", "quota"]]
         return cls(rows, jobs, confidence)
 
     @cached_property

@@ -20,8 +20,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.estimand import Estimand
-from analysis.effects.observations import exposure, fleet_of
+from analysis.effects.observations import Observations, exposure
 from analysis.effects.score_intervals import Proportions
+from analysis.effects.stays import ObservedRows, fleet_of
 from analysis.effects.study import Effect, EffectMethod, Study
 from analysis.statistics import ROUNDING, NotEnoughDataError, student_quantile
 from models.arrays import Bools, Floats, Ints
@@ -226,7 +227,7 @@ def past_near_one(rows: pd.DataFrame, jobs: pd.DataFrame | None, estimand: Estim
     if estimand.metric_kind == "quantile":
         rows = rows.assign(value=_influences_of_a_past(rows, jobs, estimand))
     value = rows["value"].to_numpy(dtype=np.float64)
-    fleet = fleet_of(rows.iloc[:0], rows, jobs, estimand.target)
+    fleet = _fleet(rows, np.ones(len(rows), dtype=np.bool_), jobs, estimand)
     by = exposure(rows)
     level = float((fleet["quota"] * fleet["scale"]).sum() / fleet["quota"].sum())
     level = float((by * value).sum() / by.sum()) if estimand.target == "sums" else level
@@ -241,9 +242,15 @@ def past_near_one(rows: pd.DataFrame, jobs: pd.DataFrame | None, estimand: Estim
     return near, unit / level
 
 
+def _fleet(rows: pd.DataFrame, study: Bools, jobs: pd.DataFrame | None, estimand: Estimand) -> pd.DataFrame:
+    """Return job, quota and scale of the fleet, of rows of the study and of the past."""
+    (coded,) = ObservedRows.of(Observations.of(rows))
+    return fleet_of(coded[~study], coded[study], jobs, estimand.target)
+
+
 def _influences_of_a_past(rows: pd.DataFrame, jobs: pd.DataFrame | None, estimand: Estimand) -> Floats:
     """Return (N,) the recentred influence of each row's value on the quantile of all."""
-    quota = fleet_of(rows.iloc[:0], rows, jobs, estimand.target).set_index("job")["quota"]
+    quota = _fleet(rows, np.ones(len(rows), dtype=np.bool_), jobs, estimand).set_index("job")["quota"]
     job, jobs_seen = pd.factorize(rows["job"])
     counts, share = _counts(rows, estimand), quota.reindex(jobs_seen).fillna(0.0).to_numpy()
     weights = share[job] * counts / np.maximum(np.bincount(job, counts), 1e-300)[job]
@@ -306,7 +313,7 @@ def _fieller(difference: float, slope: float, error: Quadratic, width: float) ->
 
 def _weights(rows: pd.DataFrame, study: Bools, jobs: pd.DataFrame | None, estimand: Estimand) -> Floats:
     """Return (N,) what rows count for: their job's share of the quota, split by what the target counts within jobs."""
-    fleet = fleet_of(rows[~study], rows[study], jobs, estimand.target).set_index("job")["quota"]
+    fleet = _fleet(rows, study, jobs, estimand).set_index("job")["quota"]
     era = np.where(study, rows["treated"].to_numpy().astype(np.int64), 2)
     job, jobs_seen = pd.factorize(rows["job"])
     counts = _counts(rows, estimand)

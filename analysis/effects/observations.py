@@ -9,7 +9,7 @@ from typing import Literal, Self
 import numpy as np
 import pandas as pd
 
-from analysis.effects.estimand import RATE, Estimand, Target
+from analysis.effects.estimand import RATE, Estimand
 from analysis.tables.cells import Source
 from analysis.tables.columns import BY_EXPRESSION, Field, Remedies, not_used, read_rows
 from analysis.tables.faults import FileError, FileFault
@@ -450,7 +450,12 @@ class Observations:
         >>> Observations.of(rows).of_machines("rack").tolist(), Observations.of(rows).of_machines("platform")
         ([7, 8], None)
         """
-        return self.rows.groupby("machine")[name].first() if name in self.rows else None
+        if name not in self.rows:
+            return None
+        known = np.flatnonzero(self.rows[name].notna().to_numpy())[::-1]
+        first = np.full(len(self.machines), -1)
+        first[self.machine[known]] = known
+        return self.rows[name].reindex(first).set_axis(self.machines.rename("machine"))
 
     def _on_machines(self, rows: Bools) -> Bools:
         return np.asarray(np.bincount(self.machine, rows, len(self.machines)) > 0, dtype=np.bool_)
@@ -493,61 +498,6 @@ def _finite(table: pd.DataFrame, name: str, what: str, right: Callable[[Floats],
         raise InputError(f"{name} must be a finite number {what}, got {numbers[at]} in row {at}")
 
 
-def stays(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per stay: its periods taken together, each by its exposure, and its presence.
-
-    Exposure is what the value is per: cpu_s for a rate per CPU second; else the time present; else every period alike.
-    Presence is the time present relative to the longest stay's, or the number of periods.
-
-    Examples
-    --------
-    >>> row = {"job": "a", "machine": 1, "instance": 7, "weight": 1.0, "treated": False}
-    >>> stays(pd.DataFrame([row | {"period": 0, "value": 1.0}, row | {"period": 1, "value": 3.0}]))["value"].tolist()
-    [2.0]
-    """
-    keys = identity(table)
-    by = exposure(table)
-    number, first = numbered([table[name] for name in keys])
-    columns = [name for name in ("job", "machine", "instance", "shard", "rack", "weight", "treated") if name in table]
-    rows = table.iloc[first][columns].reset_index(drop=True)
-    total = np.bincount(number, by)
-    rows["value"] = np.bincount(number, by * table["value"].to_numpy(dtype=np.float64)) / total
-    present_s = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    present = np.bincount(number, present_s)
-    return rows.assign(presence=present / present.max())
-
-
-def counting(table: pd.DataFrame, target: Target) -> Floats:
-    """Return what each stay counts for in its job's mean, the most 1; in the order of `stays`.
-
-    Parameters
-    ----------
-    table : checked observations
-    target : which mean is meant
-
-    Raises
-    ------
-    InputError
-        If a ratio of sums is asked for without the amounts that are its denominator.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"job": "a", "machine": [1, 1, 2], "weight": [2.0, 2.0, 1.0], "value": 1.0})
-    >>> counting(rows, "instances"), counting(rows, "quota")
-    (array([1. , 0.5]), array([1.  , 0.25]))
-    """
-    if target == "sums" and not {"exposure", "cpu_s"} & {*table.columns}:
-        raise InputError("a ratio of sums needs the column exposure (or cpu_s), which is what values are per")
-    number, _ = numbered([table[name] for name in identity(table)])
-    if target == "sums":
-        counted = np.bincount(number, exposure(table))
-    else:
-        present_s = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-        weight = table["weight"].to_numpy(dtype=np.float64) if target == "quota" else 1.0
-        counted = np.bincount(number, present_s * weight)
-    return np.asarray(counted / max(float(counted.max(initial=0.0)), 1e-300), dtype=np.float64)
-
-
 def identity(table: pd.DataFrame) -> list[str]:
     """Return the columns that tell one stay from another; without an instance or a shard, job and machine do."""
     return [name for name in ("job", "machine", "instance", "shard") if name in table]
@@ -561,35 +511,14 @@ def exposure(table: pd.DataFrame) -> Floats:
     return np.ones(len(table))
 
 
-def fleet_of(
-    past: pd.DataFrame, study: pd.DataFrame, jobs: pd.DataFrame | None, target: Target = "instances"
-) -> pd.DataFrame:
-    """Return the fleet's jobs: job, quota and scale, which is the job's mean before, or without the feature, or at all.
+def quotas_of(jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return job and quota of the whole fleet.
 
-    Parameters
-    ----------
-    past, study : checked observations; one may be empty
-    jobs : job, quota of the whole fleet; without it a job weighs as its rows in the study do
-    target : of a ratio of sums a job's `quota` is its exposure in the study, whatever `jobs` says
+    Raises
+    ------
+    InputError
+        If a column is missing, a job is there twice or a quota makes no sense.
     """
-    if target == "sums":
-        quotas = study.assign(quota=exposure(study)).groupby("job")[["quota"]].sum().reset_index()
-    elif jobs is None:
-        stays_ = stays(study)
-        quotas = (
-            stays_.assign(quota=stays_["weight"] * stays_["presence"]).groupby("job")[["quota"]].sum().reset_index()
-        )
-    else:
-        quotas = _checked_jobs(jobs)
-    scale = pd.Series(np.nan, index=quotas["job"])
-    for known in (past, study[~study["treated"]], study):
-        if len(known) and scale.isna().any():
-            scale = scale.fillna(_means(stays(known), ["job"], "value"))
-    return quotas.assign(scale=scale.fillna(1.0).to_numpy())
-
-
-def _checked_jobs(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return job and quota of the whole fleet, each job once."""
     missing = [name for name in ("job", "quota") if name not in jobs.columns]
     if missing:
         raise InputError(f"the table of jobs lacks {', '.join(missing)}")
@@ -601,23 +530,6 @@ def _checked_jobs(jobs: pd.DataFrame) -> pd.DataFrame:
         )
     _finite(table, "quota", "of 0 or more", lambda numbers: numbers >= 0)
     return table
-
-
-def _means(table: pd.DataFrame, keys: list[str], what: str) -> pd.Series:
-    """Return means over groups of stays, by presence."""
-    sums = table.assign(part=table["presence"] * table[what]).groupby(keys, observed=True)[["part", "presence"]].sum()
-    return sums["part"] / sums["presence"]
-
-
-def scale_of(fleet: pd.DataFrame) -> "pd.Series[float]":
-    """Return the scale of each job, indexed by job.
-
-    Examples
-    --------
-    >>> scale_of(pd.DataFrame({"job": ["a"], "quota": [1.0], "scale": [2.0]}))["a"]
-    np.float64(2.0)
-    """
-    return fleet.set_index("job")["scale"]
 
 
 _MOST = 2**62
@@ -655,7 +567,9 @@ def numbered(columns: Sequence[pd.Series | Ints]) -> tuple[Ints, Ints]:
             number, combinations = pd.factorize(number)
             total = len(combinations)
         number, total = number * len(values) + part, total * len(values)
-    number, combinations = pd.factorize(number)
-    first = np.empty(len(combinations), dtype=np.int64)
+    if len(columns) > 1:
+        number, combinations = pd.factorize(number)
+        total = len(combinations)
+    first = np.empty(total, dtype=np.int64)
     first[number[::-1]] = np.arange(len(number))[::-1]
     return number.astype(np.int64), first

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.effects.cells import COVARIATE, NEVER, Stages, StageSums, covariates
-from analysis.effects.observations import Observations, exposure, identity, stays
+from analysis.effects.cells import COVARIATE, NEVER, Stages, StageSums
+from analysis.effects.covariates import covariates
+from analysis.effects.observations import Observations, exposure, identity
+from analysis.effects.stays import ObservedRows, scale_of
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -196,14 +198,12 @@ def _with_covariates(
     rows: pd.DataFrame, before: pd.DataFrame, scales: pd.DataFrame, *, link: str = "shard", load: bool = True
 ) -> pd.DataFrame:
     """Return rows with their presence in the stage, and covariates centred within jobs."""
-    whole = stays(rows)
-    past = stays(before) if len(before) else before
-    known = covariates(whole, past, rows, before, scales, link=link, load=load)
-    keys = identity(rows)
-    merged = rows.merge(pd.concat([whole[keys], known], axis=1), on=keys).rename(columns={"weight": "quota"})
-    presence = _presence(merged, "stage")
-    job = pd.factorize(merged["job"])[0]
-    total = np.bincount(job, presence)[job]
-    for name in known.columns:
-        merged[name] -= np.bincount(job, presence * merged[name].to_numpy())[job] / total
-    return merged.assign(presence=presence)
+    past, study = ObservedRows.of(Observations.of(before), Observations.of(rows))
+    known = covariates(past, study, scale_of(scales, study.jobs), link=link, load=load)[study.place]
+    presence = _presence(rows, "stage")
+    total = np.bincount(study.job, presence)[study.job]
+    columns = {
+        f"{COVARIATE}{k}": column - np.bincount(study.job, presence * column)[study.job] / total
+        for k, column in enumerate(known.T)
+    }
+    return rows.rename(columns={"weight": "quota"}).assign(**columns, presence=presence)

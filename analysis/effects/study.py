@@ -8,21 +8,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects import stages
-from analysis.effects.cells import NEVER, JobMachineSums, cells, covariates
+from analysis.effects.cells import NEVER, JobMachineSums, StudyStays, cells, summed
+from analysis.effects.covariates import covariates
 from analysis.effects.crossovers import observed
 from analysis.effects.estimand import Target
-from analysis.effects.observations import (
-    Design,
-    Observations,
-    PeriodError,
-    checked,
-    counting,
-    fleet_of,
-    identity,
-    numbered,
-    scale_of,
-    stays,
-)
+from analysis.effects.observations import Design, Observations, PeriodError, checked, numbered
+from analysis.effects.stays import ObservedRows, fleet_of, places, ratio, scale_of
 from analysis.effects.switching import FEW
 from analysis.statistics import NotEnoughDataError, Statistic, student_quantile
 from models.arrays import Bools, Floats, Ints
@@ -90,32 +81,29 @@ class Study:
         for arm, what in ((coded.treated, "with the feature"), (~coded.treated, "without the feature")):
             if not arm.any():
                 raise NotEnoughDataError(1, 0, f"observations {what}")
-        study, before = coded.rows[coded.study], coded.rows[~coded.study]
-        fleet, racks, switching = fleet_of(before, study, jobs, target), coded.of_machines("rack"), coded.switching
-        if switching.any():
-            enough = (coded.never & ~coded.ever).sum() >= switching.sum()
-            try:
-                whole = observed(study, fleet, racks, coded.machines[switching] if enough else None)
-            except NotEnoughDataError:
-                if coded.treated[coded.period == 0].all():
-                    losing = int(coded.switching.sum())
-                    after = f", and {losing:,} are without it later: is `treated` the wrong way round?"
-                    raise PeriodError("every machine has the feature", coded.periods[0], after) from None
-                raise
-            return cls(whole, np.ones(len(whole.machines), dtype=np.bool_), "crossover")
-        measured, level = stays(study)["value"], _level(before if len(before) else study[~study["treated"]])
-        study = _without(study, course(study[~study["treated"]], fleet))
-        before = _without(before, course(before, fleet))
-        rows = stays(study).assign(presence=counting(study, target))
-        having = rows["treated"]
-        arms = {"off": rows["value"].where(~having), "on": rows["value"].where(having)}
-        arms |= {"measured_off": measured.where(~having), "measured_on": measured.where(having)}
-        whole = _cells(rows.assign(**arms), study, before, fleet, racks=racks, level=level, link=link, load=load)
-        whole = replace(whole, target=target)
-        treated = rows.groupby("machine")["treated"].any().reindex(whole.machines).to_numpy(dtype=np.bool_)
-        platforms = coded.of_machines("platform")
-        platform = None if platforms is None else _codes(platforms.reindex(whole.machines))
-        return cls(replace(whole, platform=platform), treated, "concurrent")
+        racks, platforms = coded.of_machines("rack"), coded.of_machines("platform")
+        if coded.switching.any():
+            return cls._crossover(coded, jobs, racks)
+        how = _Known(jobs, racks, link, load, target)
+        whole = summed(_study_stays(how, *ObservedRows.of(coded)[0].split(coded.study)))
+        machines = np.unique(coded.machine[coded.study])
+        platform = None if platforms is None else _codes(platforms.iloc[machines])
+        return cls(replace(whole, target=target, platform=platform), coded.ever[machines], "concurrent")
+
+    @classmethod
+    def _crossover(cls, coded: Observations, jobs: pd.DataFrame | None, racks: pd.Series | None) -> "Study":
+        fleet = fleet_of(*ObservedRows.of(coded)[0].split(coded.study), jobs)
+        enough = (coded.never & ~coded.ever).sum() >= coded.switching.sum()
+        few = coded.machines[coded.switching] if enough else None
+        try:
+            whole = observed(coded.rows[coded.study], fleet, racks, few)
+        except NotEnoughDataError:
+            if coded.treated[coded.period == 0].all():
+                losing = int(coded.switching.sum())
+                after = f", and {losing:,} are without it later: is `treated` the wrong way round?"
+                raise PeriodError("every machine has the feature", coded.periods[0], after) from None
+            raise
+        return cls(whole, np.ones(len(whole.machines), dtype=np.bool_), "crossover")
 
     @classmethod
     def _staged(cls, coded: Observations, jobs: pd.DataFrame | None, *, link: Link, load: bool) -> "Study":
@@ -160,88 +148,124 @@ def potential(
            [1. , 1.5]])
     """
     past, without, with_it = (checked(table) for table in (before, off, on))
-    before, off, on, racks = past.rows, without.rows, with_it.rows, without.of_machines("rack")
-    fleet = fleet_of(before, off, jobs, target)
-    level = _level(before if len(before) else off)
-    measured = [stays(table)["value"] for table in (off, on)]
-    common = course(off, fleet)
-    before, off, on = _without(before, course(before, fleet)), _without(off, common), _without(on, common)
-    rows, keys = stays(off).assign(measured_off=measured[0], presence=counting(off, target)), identity(off)
-    levels_on = stays(on).assign(measured_on=measured[1])[[*keys, "value", "measured_on"]]
-    both = rows.rename(columns={"value": "off"}).merge(levels_on.rename(columns={"value": "on"}), on=keys)
-    rows = both.assign(value=both["off"])
-    return replace(
-        _cells(rows, off, before, fleet, racks=racks, level=level, link=link, load=load),
-        target=target,
-    )
+    how = _Known(jobs, without.of_machines("rack"), link, load, target)
+    return replace(summed(_study_stays(how, *ObservedRows.of(past, without, with_it))), target=target)
 
 
-def course(table: pd.DataFrame, fleet: pd.DataFrame) -> pd.Series:
-    """Return by how much each job's instances were above or below its mean in each period, by job and period.
+def course(rows: ObservedRows, told: ObservedRows, scale: Floats) -> Floats:
+    """Return by how much each row's job was above or below its mean in the row's period, (N,); 0 if nothing tells it.
 
     What all instances of a job do together is no effect of the feature, but would look like one where instances were
     there at different times. A job of few instances shows its course badly, so it counts for less.
 
     Parameters
     ----------
-    table : observations without the feature
-    fleet : job, scale
+    rows : of which it is wanted
+    told : rows without the feature, which tell it, numbered together with the others
+    scale : of each job by number
     """
-    if not len(table) or (table["period"] == table["period"].iloc[0]).all():
-        return pd.Series(dtype=np.float64)
-    keys = ["job", "period"]
-    present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    place, first = numbered([table[name] for name in keys])
-    time = np.bincount(place, present)
-    job, jobs = pd.factorize(table["job"].iloc[first])
-    scale = scale_of(fleet).reindex(jobs).to_numpy()[job]
-    deviation = np.bincount(place, present * table["value"].to_numpy(dtype=np.float64)) / time / scale - 1.0
-    mean = np.bincount(job, time * deviation) / np.bincount(job, time)
-    instances = time / present.max()
-    own = (deviation - mean[job]) * instances / (instances + FEW)
-    return pd.Series(own, index=pd.MultiIndex.from_frame(table[keys].iloc[first]))
+    count = len(told)
+    if not count or (told.period == told.period[0]).all():
+        return np.zeros(len(rows))
+    number, first = numbered([np.append(told.job, rows.job), np.append(told.period, rows.period)])
+    cell, job = number[:count], told.job[first[first < count]]
+    time = np.bincount(cell, told.present)
+    deviation = np.bincount(cell, told.present * told.value) / time / scale[job] - 1.0
+    mean = ratio(np.bincount(job, time * deviation), np.bincount(job, time))[job]
+    instances = time / told.present.max()
+    own = (deviation - mean) * instances / (instances + FEW)
+    return np.nan_to_num(np.append(own, 0.0)[np.minimum(number[count:], len(own))])
+
+
+def _without(rows: ObservedRows, told: ObservedRows, scale: Floats) -> ObservedRows:
+    """Return rows less the course of their jobs."""
+    return replace(rows, value=rows.value / (1.0 + course(rows, told, scale)))
 
 
 def _codes(values: "pd.Series[str]") -> Ints:
     return pd.factorize(values, sort=True)[0].astype(np.int64)
 
 
-def _without(table: pd.DataFrame, common: pd.Series) -> pd.DataFrame:
-    """Return observations less the course of their jobs."""
-    if common.empty:
-        return table
-    of_rows = common.reindex(pd.MultiIndex.from_frame(table[["job", "period"]])).fillna(0.0).to_numpy()
-    return table.assign(value=table["value"] / (1.0 + of_rows))
+class _Known(NamedTuple):
+    """What is known of a fleet beside its observations, and what is wanted of them, as in `Study.of`."""
+
+    jobs: pd.DataFrame | None
+    racks: pd.Series | None
+    """By machine."""
+    link: Link
+    load: bool
+    target: Target
 
 
-def _cells(
-    rows: pd.DataFrame,
-    study: pd.DataFrame,
-    past: pd.DataFrame,
-    fleet: pd.DataFrame,
-    *,
-    racks: pd.Series | None,
-    level: "pd.Series[float]",
-    link: Link,
-    load: bool,
-) -> JobMachineSums:
-    before = stays(past) if len(past) else past
-    known = covariates(rows, before, study, past, fleet, link=link, load=load)
-    whole = pd.concat([rows.rename(columns={"weight": "quota"}), known], axis=1)
-    return cells(whole, fleet, _before(before), racks, level)
+def _study_stays(
+    known: _Known, before: ObservedRows, study: ObservedRows, having: ObservedRows | None = None
+) -> StudyStays:
+    """Return the stays of a study that were observed in an arm, or in both if both courses are known.
+
+    Parameters
+    ----------
+    known : of the fleet
+    before : numbered together with the study
+    study, having : the study as it was observed; or its course without the feature, and that with it
+    """
+    jobs, racks, link, load, target = known
+    fleet = fleet_of(before, study, jobs, target)
+    place, scale = places(fleet, study.jobs), scale_of(fleet, study.jobs)
+    told = study.controls if having is None else study
+    level = np.full(len(fleet), np.nan)
+    level[place[place >= 0]] = _mean_levels(before if len(before) else told)[place >= 0]
+    past, now = _without(before, before, scale), _without(study, told, scale)
+    if having is None:
+        arms, measured = _one_arm(study, now.level), _one_arm(study, study.level)
+    else:
+        arms, measured = _both_arms(now, _without(having, told, scale)), _both_arms(study, having)
+    observed_stays = np.isfinite(arms).any(axis=1)
+    first = study.first[observed_stays]
+    job = place[study.job[first]]
+    if (job < 0).any():
+        raise InputError(f"job {study.jobs[study.job[first[job < 0][0]]]} is not among the fleet's jobs")
+    machines, machine = np.unique(study.machine[first], return_inverse=True)
+    return StudyStays(
+        machine=machine,
+        job=job,
+        quota=study.weight[first],
+        presence=study.counting(target)[observed_stays],
+        arms=arms[observed_stays],
+        measured=measured[observed_stays],
+        x=covariates(past, now, scale, link=link, load=load)[observed_stays],
+        fleet=fleet,
+        machines=study.machines[machines],
+        before=_quota_before(past)[machines],
+        racks=None if racks is None else racks.reindex(study.machines[machines]),
+        level=level,
+    )
 
 
-def _level(table: pd.DataFrame) -> "pd.Series[float]":
-    """Return the mean over each job's stays as they were measured, each alike."""
-    mean: pd.Series[float] = stays(table).groupby("job")["value"].mean()
-    return mean
+def _one_arm(study: ObservedRows, level: Floats) -> Floats:
+    """Return the stays' levels without and with the feature, (S, 2); NaN in the arm that they were not in."""
+    having = study.treated[study.first]
+    return np.stack([np.where(having, np.nan, level), np.where(having, level, np.nan)], axis=1)
 
 
-def _before(before: pd.DataFrame) -> pd.DataFrame | None:
-    if before.empty:
-        return None
-    quota = before["weight"] * before["presence"]
-    return before.assign(value=quota * before["value"], quota=quota).groupby("machine")[["value", "quota"]].sum()
+def _both_arms(off: ObservedRows, on: ObservedRows) -> Floats:
+    """Return the stays' levels without and with the feature, (S, 2); NaN of those that are in one course only."""
+    of_on = np.full(1 + max(int(rows.stay.max(initial=0)) for rows in (off, on)), np.nan)
+    of_on[on.stay[on.first]] = on.level
+    level = of_on[off.stay[off.first]]
+    return np.stack([np.where(np.isnan(level), np.nan, off.level), level], axis=1)
+
+
+def _quota_before(past: ObservedRows) -> Floats:
+    """Return sums over each machine's stays of quota times level, and of quota; (M, 2)."""
+    machine, quota = past.machine[past.first], past.weight[past.first] * past.presence
+    sums = [np.bincount(machine, amount, len(past.machines)) for amount in (quota * past.level, quota)]
+    return np.stack(sums, axis=1, dtype=np.float64)
+
+
+def _mean_levels(rows: ObservedRows) -> Floats:
+    """Return the mean over each job's stays as they were measured, each alike; (J,)."""
+    job, count = rows.job[rows.first], len(rows.jobs)
+    return ratio(np.bincount(job, rows.level, count), np.bincount(job, minlength=count))
 
 
 Need = Literal["platform", "stages", "pairs", "balancing"]

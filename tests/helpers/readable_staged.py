@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.effects.cells import covariates
-from analysis.effects.observations import checked, identity, stays
+from analysis.effects.covariates import covariates
+from analysis.effects.observations import Observations, checked
 from analysis.effects.per_job import between
+from analysis.effects.stays import ObservedRows, scale_of
 from analysis.effects.study import Effect, Link, half_width
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -156,26 +157,21 @@ def _fleet(study: pd.DataFrame, past: pd.DataFrame, jobs: pd.DataFrame | None) -
 
 def _rows(study: pd.DataFrame, past: pd.DataFrame, fleet: _Fleet, *, link: Link, load: bool) -> _Rows:
     """Return the rows of the study, with what was known of their stays before."""
-    whole = stays(study)
-    scales = pd.DataFrame({"job": fleet.jobs, "scale": fleet.scale})
-    before = stays(past) if len(past) else past
-    known = covariates(whole, before, study, past, scales, link=link, load=load)
-    keys = identity(study)
-    names = list(known.columns)
-    made = study.merge(pd.concat([whole[keys], known], axis=1), on=keys)
-    job = fleet.jobs.get_indexer(pd.Index(made["job"])).astype(np.int64)
-    x = made[names].to_numpy(dtype=np.float64, copy=True)
-    presence = _presence(made)
+    before, now = ObservedRows.of(Observations.of(past), Observations.of(study))
+    scale = scale_of(pd.DataFrame({"job": fleet.jobs, "scale": fleet.scale}), now.jobs)
+    x = covariates(before, now, scale, link=link, load=load)[now.place]
+    job = fleet.jobs.get_indexer(pd.Index(study["job"])).astype(np.int64)
+    presence = _presence(study)
     held = np.bincount(job, presence, len(fleet.jobs))[job]
-    for k in range(len(names)):
+    for k in range(x.shape[1]):
         x[:, k] -= np.bincount(job, presence * x[:, k], len(fleet.jobs))[job] / held
     return _Rows(
-        value=made["value"].to_numpy(dtype=np.float64) / fleet.scale[job],
+        value=study["value"].to_numpy(dtype=np.float64) / fleet.scale[job],
         x=x,
         job=job,
-        period=pd.factorize(made["period"], sort=True)[0].astype(np.int64),
-        machine=pd.factorize(made["machine"], sort=True)[0].astype(np.int64),
-        treated=made["treated"].to_numpy(dtype=np.bool_),
+        period=pd.factorize(study["period"], sort=True)[0].astype(np.int64),
+        machine=pd.factorize(study["machine"], sort=True)[0].astype(np.int64),
+        treated=study["treated"].to_numpy(dtype=np.bool_),
         presence=presence,
     )
 

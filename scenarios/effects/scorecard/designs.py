@@ -10,8 +10,8 @@ from analysis.effects import arrangements
 from analysis.effects.cells import JobMachineSums, Stages, cells, only
 from analysis.effects.crossovers import Switchable
 from analysis.effects.methods import RECOMMENDED, method
-from analysis.effects.observations import stays
 from analysis.effects.stages import stage_rows, sums_of
+from analysis.effects.stays import stays
 from analysis.effects.study import potential
 from analysis.effects.switching import coins
 from models.errors import InputError

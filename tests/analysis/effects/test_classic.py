@@ -12,7 +12,8 @@ from scipy.stats import norm
 
 from analysis.effects import classic
 from analysis.effects.classic import Published, Ratio
-from analysis.effects.observations import checked, stays
+from analysis.effects.observations import checked
+from analysis.effects.stays import stays
 from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
 from analysis.wsmeter.estimators import WSMeter

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects import cells
-from analysis.effects.cells import LOAD, LOAD_BEFORE, LOAD_SQUARE, MACHINE, SHARD, covariates, taken_apart
-from analysis.effects.observations import stays
+from analysis.effects import covariates as covariates_module
+from analysis.effects.covariates import LOAD, LOAD_BEFORE, LOAD_SQUARE, MACHINE, SHARD, covariates, taken_apart
+from analysis.effects.observations import Observations
+from analysis.effects.stays import ObservedRows, scale_of
 
 FLEET = pd.DataFrame({"job": ["a", "b"], "scale": [2.0, 10.0]})
 PAST = pd.DataFrame(
@@ -34,7 +35,12 @@ NOW = pd.DataFrame(
 
 
 def made(now=NOW, past=PAST, **how):
-    return covariates(stays(now), stays(past), now, past, FLEET, **how)
+    before, study = numbered_together(past, now)
+    return covariates(before, study, scale_of(FLEET, study.jobs), **how)
+
+
+def numbered_together(*tables):
+    return ObservedRows.of(*(Observations.of(table.assign(treated=0)) for table in tables))
 
 
 def penalised(deviation, presence, unit, machine):
@@ -51,20 +57,19 @@ def test_an_instance_that_moved_is_linked_by_its_shard_and_a_new_one_with_nothin
     found = made(load=False)
     deviation = np.array([0.2, -0.1, -0.1])
     unit, machine = penalised(deviation, np.ones(3), np.array([0, 1, 2]), np.array([0, 1, 0]))
-    assert found[SHARD].tolist() == pytest.approx([unit[0], unit[1], 0.0, 0.0], abs=1e-4)
-    assert found[MACHINE].tolist() == pytest.approx([machine[0], 0.0, 0.0, machine[1]], abs=1e-4)
+    assert found[:, SHARD].tolist() == pytest.approx([unit[0], unit[1], 0.0, 0.0], abs=1e-4)
+    assert found[:, MACHINE].tolist() == pytest.approx([machine[0], 0.0, 0.0, machine[1]], abs=1e-4)
 
 
 def test_by_its_own_past_alone_one_that_moved_is_new():
     found = made(link="own", load=False)
-    assert found[SHARD].iloc[0] > 0.1
-    assert found[SHARD].iloc[1:].tolist() == [0.0] * 3
+    assert found[0, SHARD] > 0.1
+    assert found[1:, SHARD].tolist() == [0.0] * 3
 
 
 def test_links_may_be_left_out():
     assert made(link="none").shape == (4, 0)
-    none = PAST.iloc[:0]
-    assert covariates(stays(NOW), none, NOW, none, FLEET).shape == (4, 0)
+    assert made(past=PAST.iloc[:0]).shape == (4, 0)
 
 
 def test_parts_are_those_of_a_penalised_fit():
@@ -85,10 +90,10 @@ def test_load_is_what_residents_may_use_over_the_mean():
     now, past = (table.drop(columns="shard") for table in (NOW, PAST))
     found = made(now, past)
     mean = (1 + 2 + 2 + 4) / 4
-    assert found[LOAD].tolist() == pytest.approx([1 / mean - 1, 2 / mean - 1, 2 / mean - 1, 4 / mean - 1])
-    assert found[LOAD_SQUARE].to_numpy() == pytest.approx(found[LOAD].to_numpy() ** 2)
+    assert found[:, LOAD].tolist() == pytest.approx([1 / mean - 1, 2 / mean - 1, 2 / mean - 1, 4 / mean - 1])
+    assert found[:, LOAD_SQUARE] == pytest.approx(found[:, LOAD] ** 2)
     before = (5 + 1 + 5) / 3
-    assert found[LOAD_BEFORE].tolist() == pytest.approx([5 / before - 1, 0.0, 0.0, 1 / before - 1])
+    assert found[:, LOAD_BEFORE].tolist() == pytest.approx([5 / before - 1, 0.0, 0.0, 1 / before - 1])
 
 
 def test_load_is_what_residents_used_where_that_is_known():
@@ -97,7 +102,7 @@ def test_load_is_what_residents_used_where_that_is_known():
     now = NOW.drop(columns="shard").assign(cpu_s=1.0, present_s=100.0)
     found = made(now, past)
     mean = (0.5 + 1 + 1 + 2) / 4
-    assert found[LOAD].tolist() == pytest.approx([0.5 / mean - 1, 1 / mean - 1, 1 / mean - 1, 2 / mean - 1])
+    assert found[:, LOAD].tolist() == pytest.approx([0.5 / mean - 1, 1 / mean - 1, 1 / mean - 1, 2 / mean - 1])
 
 
 def test_load_follows_shards_and_a_new_shard_is_like_its_job():
@@ -105,12 +110,12 @@ def test_load_follows_shards_and_a_new_shard_is_like_its_job():
     now = NOW.assign(cpu_s=1.0, present_s=100.0)
     found = made(now, past)
     busy = np.array([0.2, 0.8 + 0.5, 0.8 + 0.5, 2.0])
-    assert found[LOAD].to_numpy() == pytest.approx(busy / busy.mean() - 1)
+    assert found[:, LOAD] == pytest.approx(busy / busy.mean() - 1)
 
 
 def test_nothing_of_the_study_but_who_is_where_matters():
     other = NOW.assign(value=[5.0, 6.0, 7.0, 8.0])
-    pd.testing.assert_frame_equal(made(), made(other))
+    np.testing.assert_array_equal(made(), made(other))
 
 
 @pytest.mark.parametrize("counted", [False, True])
@@ -125,13 +130,14 @@ def test_loads_are_those_of_rows_one_by_one(counted):
             "machine": rng.integers(0, 5, count),
             "shard": rng.integers(0, 6, count),
             "weight": rng.uniform(1, 3, count),
+            "value": 1.0,
         }
     ).drop_duplicates(["period", "job", "machine", "shard"], ignore_index=True)
     if counted:
         table = table.assign(present_s=rng.uniform(10, 99, len(table)), cpu_s=rng.uniform(1, 9, len(table)))
     past, study = (table[side].reset_index(drop=True) for side in (table["period"] < 2, table["period"] >= 2))
     there = study.drop_duplicates(["job", "machine", "shard"], ignore_index=True)
-    _, loads = cells._loads(past, there, past, study, has_shard=True)
+    _, loads = covariates_module._loads(*numbered_together(past, study), "shard")
 
     def present(row):
         return row.get("present_s", 1.0)

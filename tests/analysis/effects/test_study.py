@@ -6,7 +6,8 @@ import pytest
 
 from analysis.effects.classic import Ratio
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.observations import checked, stays
+from analysis.effects.observations import Observations, checked
+from analysis.effects.stays import ObservedRows, stays
 from analysis.effects.study import Study, course, potential
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
@@ -19,11 +20,19 @@ def test_the_course_of_a_job_by_hand():
     """Deviations -0.2, 0 and 0.5 of jobs of 2, 2 and 1 instances; half known at 10 instances."""
     table = pd.DataFrame(
         {"job": "a", "period": [0, 0, 1, 1, 2], "machine": [1, 2, 1, 2, 1], "value": [3.0, 5.0, 4.0, 6.0, 7.5]}
-    )
-    found = course(table, pd.DataFrame({"job": ["a"], "scale": [5.0]}))
-    mean = (2 * -0.2 + 2 * 0.0 + 1 * 0.5) / 5
-    assert found.tolist() == pytest.approx([(-0.2 - mean) * 2 / 12, (0.0 - mean) * 2 / 12, (0.5 - mean) * 1 / 11])
-    assert course(table[table["period"] == 0], pd.DataFrame({"job": ["a"], "scale": [5.0]})).empty
+    ).assign(weight=1.0, treated=False)
+    (rows,) = ObservedRows.of(Observations.of(table))
+    scale, mean = np.array([5.0]), (2 * -0.2 + 2 * 0.0 + 1 * 0.5) / 5
+    first, second, third = (-0.2 - mean) * 2 / 12, (0.0 - mean) * 2 / 12, (0.5 - mean) * 1 / 11
+    assert course(rows, rows, scale).tolist() == pytest.approx([first, first, second, second, third])
+    assert course(rows[2:], rows, scale).tolist() == pytest.approx([second, second, third])
+    assert course(rows, rows[:2], scale).tolist() == [0.0] * 5
+
+
+def test_a_period_that_nothing_tells_of_and_a_job_outside_the_fleet_have_no_course():
+    table = pd.DataFrame({"job": ["a", "a", "b", "b"], "period": [0, 1, 0, 1], "machine": 1, "value": [1.0, 3.0] * 2})
+    (rows,) = ObservedRows.of(Observations.of(table.assign(weight=1.0, treated=[0, 0, 0, 1])))
+    assert course(rows, rows.controls, np.array([2.0, np.nan])).tolist() == pytest.approx([-0.5 / 11, 0.5 / 11, 0, 0])
 
 
 def test_a_stay_is_its_periods_by_exposure_and_its_presence_its_time():
