@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, ndtri, stdtrit
 
+from analysis.profiling.fleet_samples import visits_of
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Profile, Query, restriction_text
 from analysis.profiling.regressions.coded import distinct, numbered
@@ -413,7 +414,7 @@ def within_visits(database: Profile, query: Query, rows: pd.DataFrame) -> pd.Dat
         some = replace(some, where=where).restricted(key, *dict.fromkeys(map(restriction_text, rows[key])))
     numbered_rows = rows[by].assign(row=np.arange(len(rows)))
     inside = database.clustered(some, "visit").merge(numbered_rows, on=by)[["row", "visit", *MEASURES]]
-    visits = database.query(replace(query, by=("visit",)))
+    visits = visits_of(database, query)
     own = inside.groupby("visit")[list(MEASURES)].sum().reindex(visits["visit"], fill_value=0)
     amounts = {name: visits[name].to_numpy() - own[name].to_numpy() for name in MEASURES}
     rest = visits[["visit"]].assign(row=OTHERS, **amounts)

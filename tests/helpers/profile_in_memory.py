@@ -25,6 +25,8 @@ class ProfileTable:
     def query(self, query: Query, top: int | None = None) -> pd.DataFrame:
         """Return samples, value and share by the query's dimensions, largest value first."""
         used = self._restricted(query)
+        # Visits without a collection and a machine of their own are of one.
+        used = used.assign(**{name: "" for name in ("collection", "machine") if name not in used})
         summed = used.groupby(list(query.by), as_index=False)[["samples", "value"]].sum()
         found = summed.sort_values(["value", *query.by], ascending=[False, *[True] * len(query.by)], kind="stable")
         return found.assign(share=found["value"] / max(int(found["value"].sum()), 1)).head(top or len(found))
