@@ -231,6 +231,33 @@ class _Cells:
         return cls(order, depth, row, frame, start, code.ravel()[begin], caller, frames[-1])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Below:
+    """The frames of paths at the next depths."""
+
+    cells: _Cells
+    going: AnyInts
+    """(p,) the paths, in the cells' order."""
+    left: AnyInts
+    """(p,) frames that each has from the first of these depths on."""
+    sums: list[Amounts]
+    """(f,) events of each set."""
+    depths: int
+
+    def deeper(self) -> tuple[AnyInts, AnyInts]:
+        """Return the paths that are deeper, and which frame of the last of these depths each has."""
+        deeper = self.left > self.depths
+        return self.going[deeper], self.cells.last[deeper]
+
+
+def _parts(of_path: AnyInts) -> Iterator[slice]:
+    """Yield parts of paths that have frames, those with one frame together, some thousands at a time."""
+    edges = np.append(np.flatnonzero(np.append(True, of_path[1:] != of_path[:-1])[: len(of_path)]), len(of_path))
+    wanted = np.searchsorted(edges, np.arange(0, len(of_path), _PATHS_AT_ONCE))
+    for begin, end in pairwise([*dict.fromkeys(edges[wanted].tolist()), len(of_path)]):
+        yield slice(begin, end)
+
+
 class Tree:
     """Frames of two sets of stacks: each a function under the frame before it; the root, number 0, is before all.
 
@@ -289,7 +316,7 @@ class Tree:
         """Events with callees, those of the other set, and events of a frame itself."""
 
     def _descend(self, paths: PathFrames, going: AnyInts, above: _Level, least: int) -> tuple[AnyInts, _Level]:
-        """Add the frames of the next depths, as many as few paths have; return the paths that are deeper.
+        """Add the frames of the next depths, and return the paths that are deeper and of which a frame is left.
 
         Parameters
         ----------
@@ -298,42 +325,67 @@ class Tree:
         above : the depth before, of these paths
         least : events beyond which a frame is not left out
         """
-        depth, names = len(self._levels), max(len(self._names), 1)
+        depth = len(self._levels)
+        below = self._below(paths, going, above, depth)
+        cells, sums = below.cells, below.sums
+        if len(sums) > 1:
+            share = sums[0] / self._whole[0]
+            share += sums[1] / self._whole[1]
+            drawn = share >= 2 * SMALLEST_SHARE
+            del share
+        else:
+            drawn = sums[0] >= 2 * SMALLEST_SHARE * self._whole[0]
+        drawn |= sums[0] > least
+        inner = cells.depth[cells.start] > 0
+        # No frame has more events than its caller: of these depths, only what is above them may be left out first.
+        drawn &= above.number[above.of_path[cells.order[cells.row[cells.start]]]] >= 0
+        number = np.where(drawn, self._count + np.cumsum(drawn, dtype=np.int32) - 1, np.int32(-1))
+        callers = np.append(above.number[cells.caller[~inner]], number[cells.caller[inner]])
+        self._columns.append((callers[drawn], cells.code[drawn], depth + 1 + cells.depth[cells.start][drawn]))
+        inside = drawn[cells.frame]
+        path, node, within = below.going[cells.row[inside]], number[cells.frame[inside]], cells.depth[inside]
+        last, ends = np.zeros(int(drawn.sum()), dtype=sums[0].dtype), below.left[cells.row[inside]] == within + 1
+        np.add.at(last, node[ends] - self._count, self._events[0][path[ends]])
+        self._count += len(last)
+        self._sums.append((*(own[drawn] for own in sums), last))
+        bounds = np.searchsorted(within, np.arange(1, below.depths))
+        self._levels += zip(np.split(path, bounds), np.split(node, bounds), strict=True)
+        del inside, path, node, within, ends, callers, drawn, inner
+        going, of_path = below.deeper()
+        left_out = number[of_path] < 0
+        rest = going[left_out], of_path[left_out]
+        going, of_path = going[~left_out], of_path[~left_out]
+        del below, cells
+        for some in _parts(rest[1]):
+            self._leave_out(paths, rest[0][some], _Level(rest[1][some], sums[0], number), len(self._levels))
+        return going, _Level(of_path, sums[0], number)
+
+    def _leave_out(self, paths: PathFrames, going: AnyInts, above: _Level, depth: int) -> None:
+        """Count the frames of paths from a depth on, below such that are left out."""
+        while len(going):
+            below = self._below(paths, going, above, depth)
+            depth += below.depths
+            going, of_path = below.deeper()
+            above = _Level(of_path, below.sums[0], above.number)
+
+    def _below(self, paths: PathFrames, going: AnyInts, above: _Level, depth: int) -> "_Below":
+        """Return the frames of the next depths, as many as few paths have, which are counted."""
         at = paths.first[going] + depth
         left = (paths.first[1:][going] - at).astype(np.int32)
         depths = np.arange(min(max(self._most // len(going), 1), int(left.max())))[:, None]
         at = at + depths
         code = np.where(depths < left, paths.code[np.minimum(at, len(paths.code) - 1, out=at)], np.int32(-1))
         del at
-        cells = _Cells.of(above.of_path, code, names)
-        going, left, root = going[cells.order], left[cells.order], above.of_path[cells.order]
-        path, inner = going[cells.row], cells.depth[cells.start] > 0
-        sums = [np.add.reduceat(events[path], cells.start) for events in self._events]
+        cells = _Cells.of(above.of_path, code, max(len(self._names), 1))
+        del code
+        going, left = going[cells.order], left[cells.order]
+        sums = [np.add.reduceat(events[going[cells.row]], cells.start) for events in self._events]
         self.frames += len(cells.start)
-        drawn = sums[0] > least
         if len(sums) > 1:
+            inner = cells.depth[cells.start] > 0
             callers = np.append(above.events[cells.caller[~inner]], sums[0][cells.caller[inner]])
             self.unmatched += int(sums[1][(sums[0] == 0) & (callers != 0)].sum())
-            shares = (own / whole for own, whole in zip(sums, self._whole, strict=True))
-            drawn |= np.add(*shares) >= 2 * SMALLEST_SHARE
-        else:
-            drawn |= sums[0] >= 2 * SMALLEST_SHARE * self._whole[0]
-        # No frame has more events than its caller: of these depths, only what is above them may be left out first.
-        drawn &= above.number[root[cells.row[cells.start]]] >= 0
-        del root
-        number = np.where(drawn, self._count + np.cumsum(drawn, dtype=np.int32) - 1, np.int32(-1))
-        callers = np.append(above.number[cells.caller[~inner]], number[cells.caller[inner]])
-        self._columns.append((callers[drawn], cells.code[drawn], depth + 1 + cells.depth[cells.start][drawn]))
-        inside = drawn[cells.frame]
-        path, node, within = path[inside], number[cells.frame[inside]], cells.depth[inside]
-        last, ends = np.zeros(int(drawn.sum()), dtype=sums[0].dtype), left[cells.row[inside]] == within + 1
-        np.add.at(last, node[ends] - self._count, self._events[0][path[ends]])
-        self._count += len(last)
-        self._sums.append((*(own[drawn] for own in sums), last))
-        bounds = np.searchsorted(within, np.arange(1, len(depths)))
-        self._levels += zip(np.split(path, bounds), np.split(node, bounds), strict=True)
-        deeper = left > len(depths)
-        return going[deeper], _Level(cells.last[deeper], sums[0], number)
+        return _Below(cells, going, left, sums, len(depths))
 
     def __len__(self) -> int:
         """Return how many frames are left."""

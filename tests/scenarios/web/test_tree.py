@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from scenarios.web import tree as trees
 from scenarios.web.tree import SMALLEST_SHARE, PathFrames, Tree
 
 
@@ -68,7 +69,9 @@ def test_the_largest_frames_come_after_the_frames_that_they_are_under():
         assert tree.frames == len(expected)
 
 
-def test_small_frames_are_left_out_and_those_of_which_something_is_said_are_not():
+@pytest.mark.parametrize("at_once", [1, 7, 50_000])
+def test_small_frames_are_left_out_and_those_of_which_something_is_said_are_not(monkeypatch, at_once):
+    monkeypatch.setattr(trees, "_PATHS_AT_ONCE", at_once)
     chosen, after, before = drawn(30, 4_000, 5, longest=5)
     after[:3], before[3] = 10**6, 10**4
     few, all_ = (Tree(PathFrames.of(chosen), after, before, most=most) for most in (25, 10**6))
