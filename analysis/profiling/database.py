@@ -467,6 +467,14 @@ class Database:
         give_back_memory()
         return sums
 
+    def stack_numbers(self) -> tuple[int, int, int]:
+        """Return the least and the greatest number plus 1 of stacks as `stack_sums` has them, and how many frames."""
+        rows = (
+            "SELECT -1 - coalesce((SELECT max(location) FROM locations), -1)::BIGINT,"
+            " coalesce(max(stack), -1)::BIGINT + 1, count(*) FROM stacks"
+        )
+        return self._answered(("stack numbers",), lambda cursor: views.row(cursor, rows))
+
     def locations_on(self, stacks: Ints) -> tuple[Ints, AnyInts]:
         """Return how many frames each stack has, and which place of `code` each is, from the place sampled on.
 

@@ -107,14 +107,16 @@ class Weights:
         return np.asarray(np.where(self.stack[at] == stack, at, -1))
 
 
-def read(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
+def read(cursor: duckdb.DuckDBPyConnection, span: tuple[int, int] | None = None) -> Iterator[Frames]:
     """Yield the frames of all stacks, some stacks after the others.
 
     Parameters
     ----------
     cursor : cursor that holds `function_codes`, the code of each location's function
+    span : the least and the greatest number of the stacks that are wanted; none: all
     """
-    first, last, rows = row(cursor, "SELECT min(stack), max(stack), count(*) FROM stacks")
+    within, bounds = ("", ()) if span is None else ("WHERE stack BETWEEN ? AND ?", span)
+    first, last, rows = row(cursor, f"SELECT min(stack), max(stack), count(*) FROM stacks {within}", *bounds)
     if not rows:
         return
     step = -(-(last - first + 1) // -(-rows // _FRAMES_AT_ONCE))

@@ -233,7 +233,7 @@ def locations_on(cursor: duckdb.DuckDBPyConnection, stacks: Ints) -> tuple[Ints,
         " SELECT location, (row_number() OVER (ORDER BY location) - 1)::INTEGER AS code FROM locations"
     )
     parts: list[tuple[Ints, AnyInts]] = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))]
-    for part in frames.read(cursor) if len(stacks) else ():
+    for part in frames.read(cursor, (int(stacks[0]), int(stacks[-1]))) if len(stacks) else ():
         wanted = np.isin(part.stack, stacks)
         parts.append((part.length[wanted], part.code[np.repeat(wanted, part.length)]))
     length, code = map(np.concatenate, zip(*parts, strict=True))

@@ -1,7 +1,9 @@
 """Profiles of other tools become profile directories, and profile directories become files of other tools."""
 
+import itertools
+import math
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from analysis.profiling.formats.appending import ImportedRows
     from analysis.profiling.formats.binaries import Binary
-    from analysis.profiling.formats.foreign import ForeignProfile, Frame, Origin
+    from analysis.profiling.formats.foreign import ForeignProfile, Frame, Measure, Origin
     from analysis.profiling.formats.manifest import ManifestEntry
     from analysis.profiling.formats.reading import Contents
     from analysis.profiling.formats.tables import FileTotal, ProfileStore
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 FORMATS = ("pprof", "folded", "speedscope", "llvm")
 """What profiles are exported as."""
 _LISTED = 12
+_AT_ONCE = 100_000
+"""Samples that are looked at at once."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -362,7 +366,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         If the profile cannot be read, or the event or a restriction is unknown.
     """
     from analysis.profiling.database import Database
-    from analysis.profiling.formats.extract import extract
+    from analysis.profiling.formats.extract import extract, extract_parts
     from analysis.profiling.query import Query, event_or_default, parse_where, unknown
 
     if form not in FORMATS:
@@ -376,38 +380,76 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         event = event_or_default(events, selection.event)
         if event not in events:
             raise FaultsError([Fault("--event", 0, 0, "", unknown("event", event, events))])
-        profile = extract(database, Query(event, where=where), out.name)
-        unit = database.units().get(event, "")
-    fits = len(profile.measures) > 1
-    if selection.weighted and not fits:
-        raise FaultsError([Fault("--weighted", 0, 0, "", profile.notes[0])])
-    measure = profile.measures[selection.weighted].event
-    parts, notes = _WRITERS[form](profile, measure)
-    if form in _OF_ONE_MEASURE and fits and not selection.weighted and not _alike(profile):
+        query, unit = Query(event, where=where), database.units().get(event, "")
+        parts = extract_parts(database, query, out.name)
+        if form == "llvm":
+            parts = iter([extract(database, query, out.name)])
+        first = [next(parts)]
+        measures, notes = first[0].measures, [*first[0].notes]
+        fits = len(measures) > 1
+        if selection.weighted and not fits:
+            raise FaultsError([Fault("--weighted", 0, 0, "", notes[0])])
+        sums = _Sums([0] * len(measures))
+        content, remarks = _WRITERS[form](
+            sums.of(itertools.chain(_taken_out(first), parts)), measures[selection.weighted]
+        )
+        size = _write_file(content, out)
+    notes += remarks
+    if form in _OF_ONE_MEASURE and fits and not selection.weighted and not sums.alike:
         notes.append(f"the file counts samples, whose shares are not those of {event}; --weighted writes {event}")
-    size = _write_file(parts, out)
     return Exported(
         out,
         form,
         event,
-        profile.total(profile.measures[0].event),
-        value=profile.total(event) if fits else None,
-        written=profile.total(measure),
+        sums.totals[0],
+        value=sums.totals[1] if fits else None,
+        written=sums.totals[selection.weighted],
         unit=unit,
         size=size,
-        notes=[*profile.notes, *notes],
+        notes=notes,
     )
 
 
-def _alike(profile: "ForeignProfile") -> bool:
-    """Return whether every sample stands for as much of the event, so that both have the same shares."""
-    import numpy as np
+@dataclass(slots=True)
+class _Sums:
+    """What the parts of a profile add up to."""
 
-    from analysis.profiling.formats.columns import SampleTable
+    totals: list[int]
+    """Of each measure: samples, and the event's values."""
+    least: float = math.inf
+    most: float = 0.0
+    """The fewest and the most samples of a value."""
 
-    table = SampleTable.of(profile.samples)
-    samples, value = (table.amount(at).astype(np.float64) for at in range(2))
-    return np.allclose(samples * value.sum(), value * samples.sum(), rtol=1e-6, atol=0.0)
+    def of(self, parts: Iterable["ForeignProfile"]) -> Iterator["ForeignProfile"]:
+        """Yield parts, and add them up."""
+        import numpy as np
+
+        from analysis.profiling.formats.columns import SampleTable
+
+        for part in parts:
+            table = SampleTable.of(part.samples)
+            self.totals = [total + table.total(at) for at, total in enumerate(self.totals)]
+            for first in range(0, len(table) if self.totals[1:] else 0, _AT_ONCE):
+                samples, value = table.amounts[first : first + _AT_ONCE].T.astype(np.float64)
+                some = (samples > 0) | (value > 0)
+                with np.errstate(divide="ignore"):
+                    ratio = samples[some] / value[some]
+                self.least = min(self.least, float(ratio.min(initial=np.inf)))
+                self.most = max(self.most, float(ratio.max(initial=0.0)))
+            del table
+            yield part
+            del part
+
+    @property
+    def alike(self) -> bool:
+        """Whether every sample stands for as much of the event, so that both have the same shares."""
+        return self.most <= self.least * (1 + 1e-6)
+
+
+def _taken_out(parts: list["ForeignProfile"]) -> Iterator["ForeignProfile"]:
+    """Yield the parts of a list, which has them no longer."""
+    while parts:
+        yield parts.pop(0)
 
 
 def _summed(totals: Sequence["FileTotal"]) -> Sequence["FileTotal"]:
@@ -684,47 +726,62 @@ def _write_file(parts: Iterable[bytes], out: Path) -> int:
         raise FaultsError([Fault("--out", 0, 0, "", problem)]) from None
 
 
-def _pprof(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
+def _pprof(parts: "Iterator[ForeignProfile]", measure: "Measure") -> tuple[Iterable[bytes], list[str]]:
     from analysis.profiling.formats.pprof_writing import pprof_parts
 
-    return pprof_parts(replace(profile, default=measure)), []
+    return pprof_parts(_with_default(parts, measure.event)), []
 
 
-def _folded(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
+def _with_default(parts: "Iterator[ForeignProfile]", event: str) -> "Iterator[ForeignProfile]":
+    for part in parts:
+        yield replace(part, default=event)
+        del part
+
+
+def _folded(parts: "Iterator[ForeignProfile]", measure: "Measure") -> tuple[Iterable[bytes], list[str]]:
     from analysis.profiling.formats.folded import folded_lines
 
-    return (line.encode(errors="replace") for line in folded_lines(profile, measure)), []
+    return (line.encode(errors="replace") for line in folded_lines(parts, measure.event)), []
 
 
-def _speedscope(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
-    from analysis.profiling.formats.columns import SampleTable
+def _speedscope(parts: "Iterator[ForeignProfile]", measure: "Measure") -> tuple[Iterable[bytes], list[str]]:
     from analysis.profiling.formats.speedscope import speedscope_parts
 
-    at = [known.event for known in profile.measures].index(measure)
-    table = SampleTable.of(profile.samples)
-    amounts = table.amount(at).tolist()
-    stacks = (stack[::-1] for stack, amount in zip(table.stacks(), amounts, strict=True) if amount)
-    weights = [amount for amount in amounts if amount]
-    return speedscope_parts(measure, profile.measures[at].unit, profile.frames, stacks, weights), []
+    return speedscope_parts(measure.event, measure.unit, _outermost_first(parts, measure)), []
 
 
-def _llvm(profile: "ForeignProfile", measure: str) -> tuple[Iterable[bytes], list[str]]:
+def _outermost_first(
+    parts: "Iterator[ForeignProfile]", measure: "Measure"
+) -> "Iterator[tuple[Sequence[Frame], Iterable[list[int]], Sequence[int]]]":
+    """Yield frames, stacks that have some of a measure, and how much."""
+    from analysis.profiling.formats.columns import SampleTable
+
+    for part in parts:
+        table = SampleTable.of(part.samples)
+        amounts = table.amount(part.measures.index(measure)).tolist()
+        stacks = (stack[::-1] for stack, amount in zip(table.stacks(), amounts, strict=True) if amount)
+        yield part.frames, stacks, [amount for amount in amounts if amount]
+        del part, table, amounts, stacks
+
+
+def _llvm(parts: "Iterator[ForeignProfile]", measure: "Measure") -> tuple[Iterable[bytes], list[str]]:
     """Return the samples of the one image that there is, and a note on those that a compiler cannot use."""
     from analysis.profiling.formats.sample_profile import symbolised, write_sample_profile
 
+    profile = next(parts)
     images = sorted({profile.frames[sample.stack[0]].image for sample in profile.samples})
     if len(images) != 1:
         listed = ", ".join(images[:_LISTED]) + (f" and {len(images) - _LISTED} more" if len(images) > _LISTED else "")
         problem = "should choose one image, as --where image=NAME does"
         raise FaultsError([Fault("--where", 0, 0, "", problem, listed or "no samples")])
-    at = [known.event for known in profile.measures].index(measure)
+    at = profile.measures.index(measure)
     tops = [(profile.frames[sample.stack[0]], sample.amounts[at]) for sample in profile.samples]
     without = sum(amount for frame, amount in tops if not symbolised(frame, images[0]))
     notes = [f"{without:,} without a symbol are left out"] if without else []
-    return [write_sample_profile(profile, measure, images[0]).encode(errors="replace")], notes
+    return [write_sample_profile(profile, measure.event, images[0]).encode(errors="replace")], notes
 
 
-_WRITERS: Mapping[str, Callable[["ForeignProfile", str], tuple[Iterable[bytes], list[str]]]] = {
+_WRITERS: Mapping[str, Callable[["Iterator[ForeignProfile]", "Measure"], tuple[Iterable[bytes], list[str]]]] = {
     "pprof": _pprof,
     "folded": _folded,
     "speedscope": _speedscope,

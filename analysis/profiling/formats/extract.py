@@ -1,26 +1,55 @@
 """What a profile database holds of one event, as a profile for other tools: every place, with callers where known."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analysis.profiling.database import MOST_ROWS, Database
+from analysis.profiling.database import Database
 from analysis.profiling.formats.columns import FrameTable, SampleTable
 from analysis.profiling.formats.foreign import LARGEST, ForeignProfile, Measure, Origin
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Query, QueryError
-from analysis.profiling.sampled_stacks import SampledStacks
+from analysis.profiling.sampled_stacks import SampledStacks, TooManyStacksError
 from analysis.profiling.shelf import give_back_memory
+from analysis.profiling.storage import Identity
 from models.arrays import Ints, unique_sorted
 
 _COUNTERS = ("samples", "sample_count")
 """Measure that counts samples, and its name where an event is called so too."""
+MOST_ROWS, _MOST_FRAMES = 1 << 20, 1 << 23
+"""Samples at once, and frames on their call paths, as deep as all are on average: some 400 MB with all the rest."""
 _ROWS_AT_ONCE = 100_000
 """Rows whose frames are numbered at once."""
 _TEXTS = ("function", "image", "build_id", "file")
+
+
+@dataclass(slots=True)
+class _FirstSeen:
+    """Numbers of items in the order in which they come first."""
+
+    number: NDArray[np.int32]
+    """Of each item; −1: it did not come yet."""
+    used: int = 0
+
+    @classmethod
+    def of_none(cls, items: int) -> "_FirstSeen":
+        """Return the numbers of items of which none came yet."""
+        return cls(np.full(items, -1, dtype=np.int32))
+
+    def see(self, items: AnyInts) -> None:
+        """Number items that are new."""
+        fresh = pd.unique(items[self.number[items] < 0])
+        self.number[fresh] = self.used + np.arange(len(fresh))
+        self.used += len(fresh)
+
+    def items(self) -> Ints:
+        """Return the items that came, in order of their numbers."""
+        return np.argsort(self.number, kind="stable")[len(self.number) - self.used :]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +64,12 @@ class _Places:
     names: Ints
     """(f, 4) as of `FrameTable`."""
     lines: Ints
+
+    def table(self, frames: _FirstSeen) -> FrameTable:
+        """Return frames that came, in this order."""
+        at = frames.items()
+        nothing, unknown = np.zeros(len(at), np.int64).tolist(), np.full(len(at), -1).tolist()
+        return FrameTable(self.texts, self.names[at], self.lines[at], nothing, unknown)
 
 
 def extract(database: Database, query: Query, name: str = "profile") -> ForeignProfile:
@@ -57,8 +92,10 @@ def extract(database: Database, query: Query, name: str = "profile") -> ForeignP
 
     Raises
     ------
+    TooManyStacksError
+        If it takes several of the parts of `extract_parts`.
     QueryError
-        If the event or a value of a restriction is not in the profile, or there are more than 2 million rows.
+        If the event or a value of a restriction is not in the profile.
     ProfileError
         If samples lack a rate, call paths refer to nothing, or sums are too large.
 
@@ -76,22 +113,115 @@ def extract(database: Database, query: Query, name: str = "profile") -> ForeignP
     ...         tuple(extract(database, Query("cpu")).samples)
     (Sample(stack=(0, 1), amounts=(3, 30), origin=0, chain=True, taken=()),)
     """
-    state = database.identity
-    sums = database.stack_sums(replace(query, by=("application",)), alone=True, most=MOST_ROWS)
-    places = _places(database.code())
-    give_back_memory()
-    frames, samples, keys = _samples(sums, database.locations_on(unique_sorted(sums.stack[sums.stack >= 0])), places)
-    if database.identity != state:
-        raise QueryError("the profile changed while it was read")
-    events = [Measure(query.event, database.units()[query.event], _period(database, query.event))]
-    notes: tuple[str, ...] = ()
-    if (value := sums.totals[1]) > LARGEST:
-        events, notes = [], (f"{query.event} sums to {value}, more than 64 bits hold: samples only",)
-    counter = _COUNTERS[query.event == _COUNTERS[0]]
-    origins = tuple(Origin(application) for application in sums.keys["application"].to_numpy(object)[keys].tolist())
-    give_back_memory()
-    measures = (Measure(counter), *events)
-    return ForeignProfile(measures, frames, samples, origins or (Origin(),), name=name, notes=notes)
+    parts = _Parts(database, replace(query, by=("application",)), name)
+    return parts.of(parts.whole, parts.most)
+
+
+def extract_parts(database: Database, query: Query, name: str = "profile") -> Iterator[ForeignProfile]:
+    """Yield what `extract` returns, however much it is: in several parts where there are very many samples.
+
+    Each part has the frames and origins of those before, at the same places, and more. Parts are of stacks whose
+    numbers follow each other, for each of which all samples are read anew.
+
+    Parameters
+    ----------
+    database, query, name : as of `extract`
+
+    Raises
+    ------
+    QueryError, ProfileError
+        As `extract` does.
+    """
+    parts = _Parts(database, replace(query, by=("application",)), name)
+    try:
+        whole = [parts.of(parts.whole, parts.most)]
+    except TooManyStacksError:
+        yield from parts.several()
+    else:
+        yield whole.pop()
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The parts of a profile, of which only one is in memory."""
+
+    database: Database
+    query: Query
+    """By application."""
+    name: str
+    state: Identity = field(init=False)
+    """Of the files when the first was asked for."""
+    whole: tuple[int, int] = field(init=False)
+    """Least number of a stack, as `SampledStacks` has it, and the one after the greatest."""
+    most: int = field(init=False)
+    """Sums of the whole; a part of several has half as many, beside which there is room for what writers keep."""
+    totals: tuple[int, int] | None = None
+    """Samples and events of all parts; none: the first is the whole."""
+    places: "_Places | None" = None
+    frames: _FirstSeen = field(init=False)
+    origins: _FirstSeen = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = self.database.identity
+        least, end, frames = self.database.stack_numbers()
+        self.whole = least, end
+        self.most = min(MOST_ROWS, max(_MOST_FRAMES * max(end, 1) // max(frames, 1), 1))
+
+    def several(self) -> Iterator[ForeignProfile]:
+        """Yield the parts, each of a span of stacks with few enough sums."""
+        self.totals = self.database.total(self.query)
+        spans = [*self._spans(self.whole)]
+        while spans:
+            span = spans.pop()
+            try:
+                part = [self.of(span, self.most // 2 if span[1] - span[0] > 1 else None)]
+            except TooManyStacksError:
+                spans += self._spans(span)
+                continue
+            if len(part[0].samples):
+                yield part.pop()
+
+    def _spans(self, span: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield the parts of a span that has too many sums, the last first: as many as it would have with one each."""
+        first, stacks = span[0], span[1] - span[0]
+        count = max(2, -(-stacks // max(self.most // 2, 1)))
+        edges = [first + stacks * at // count for at in range(count, -1, -1)]
+        yield from ((least, end) for end, least in pairwise(edges))
+
+    def of(self, span: tuple[int, int], most: int | None) -> ForeignProfile:
+        """Return the part of the stacks whose numbers are in a span; samples are in order of value, the greatest first.
+
+        Raises
+        ------
+        TooManyStacksError
+            If there are more sums than `most`.
+        """
+        database, query = self.database, self.query
+        sums = database.stack_sums(query, alone=True, span=span, most=most)
+        if self.places is None:
+            self.places = _places(database.code())
+            self.frames, self.origins = _FirstSeen.of_none(len(self.places.names)), _FirstSeen.of_none(len(sums.keys))
+            give_back_memory()
+        value = self.totals[1] if self.totals is not None else sums.totals[1]
+        steps = database.locations_on(unique_sorted(sums.stack[sums.stack >= 0]))
+        samples = _samples(sums, steps, self.places, (self.frames, self.origins), valued=value <= LARGEST)
+        if database.identity != self.state:
+            raise QueryError("the profile changed while it was read")
+        events = [Measure(query.event, database.units()[query.event], _period(database, query.event))]
+        notes: tuple[str, ...] = ()
+        if value > LARGEST:
+            events, notes = [], (f"{query.event} sums to {value}, more than 64 bits hold: samples only",)
+        counter = _COUNTERS[query.event == _COUNTERS[0]]
+        applications = sums.keys["application"].to_numpy(object)[self.origins.items()].tolist()
+        give_back_memory()
+        return ForeignProfile(
+            (Measure(counter), *events),
+            self.places.table(self.frames),
+            samples,
+            tuple(map(Origin, applications)) or (Origin(),),
+            name=self.name,
+            notes=notes,
+        )
 
 
 def _places(table: pa.Table) -> _Places:
@@ -117,17 +247,22 @@ def _period(database: Database, event: str) -> int:
 
 
 def _samples(
-    sums: SampledStacks, steps: tuple[Ints, AnyInts], places: _Places
-) -> tuple[FrameTable, SampleTable, AnyInts]:
-    """Return frames in the order of the samples that have them first, samples, and the keys that are their origins.
-
-    Samples are in order of value, the greatest first, application, place sampled and stack.
+    sums: SampledStacks,
+    steps: tuple[Ints, AnyInts],
+    places: _Places,
+    numbers: tuple[_FirstSeen, _FirstSeen],
+    *,
+    valued: bool,
+) -> SampleTable:
+    """Return samples in order of value, the greatest first, application, place sampled and stack.
 
     Parameters
     ----------
     sums : by application
     steps : length of each stack, and which places they have, the one sampled first
     places : all
+    numbers : of frames and of applications
+    valued : whether samples have values
     """
     give_back_memory()
     every, at = np.unique(sums.stack, return_inverse=True)
@@ -139,24 +274,18 @@ def _samples(
     del steps_of
     falling = np.unique(-sums.value, return_inverse=True)[1] if sums.value.dtype == object else -sums.value
     order = np.lexsort((sums.stack, sampled[at], sums.key, falling))
-    amounts = [sums.samples, sums.value][: 1 + (sums.totals[1] <= LARGEST)]
-    origin, keys = pd.factorize(sums.key[order])
-    number, used, stack = np.full(len(places.names), -1, dtype=np.int32), 0, at[order]
+    amounts = [sums.samples, sums.value][: 1 + valued]
+    frames, origins = numbers
+    key, stack = sums.key[order], at[order]
+    origins.see(key)
     table = SampleTable(
         stack,
         frame,
         depths,
         np.column_stack([own[order] for own in amounts]),
-        origin.astype(np.int64),
+        origins.number[key].astype(np.int64),
         sums.stack[order] >= 0,
     )
     for first in range(0, len(stack), _ROWS_AT_ONCE):
-        within = table.frames_of(slice(first, first + _ROWS_AT_ONCE))
-        fresh = pd.unique(within[number[within] < 0])
-        number[fresh] = used + np.arange(len(fresh))
-        used += len(fresh)
-    order = np.argsort(number, kind="stable")[len(number) - used :]
-    names, lines = places.names[order], places.lines[order]
-    nothing, unknown = np.zeros(used, np.int64).tolist(), np.full(used, -1).tolist()
-    frames = FrameTable(places.texts, names, lines, nothing, unknown)
-    return frames, replace(table, frames=number[table.frames]), keys
+        frames.see(table.frames_of(slice(first, first + _ROWS_AT_ONCE)))
+    return replace(table, frames=frames.number[table.frames])

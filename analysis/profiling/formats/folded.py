@@ -1,10 +1,12 @@
 """Folded stacks: a line a stack, functions from the root joined by semicolons, then a count (Gregg 2011)."""
 
+import heapq
 import io
 import itertools
 import re
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -27,6 +29,8 @@ from analysis.tables.faults import Faults, plain
 
 _AT_ONCE = 20_000
 """Samples that are written at once."""
+_MOST_BYTES, _PATH_BYTES = 200_000_000, 150
+"""Of the texts of sums that are in memory, and what each of them takes besides; more of them are in a file."""
 _FRAME_FACTOR = 6
 """How many times as many frames there may be as in formats whose stacks are not arrays."""
 _NAME_FRAMES, _LETTERS = 45, 2
@@ -128,26 +132,73 @@ def write_folded(profile: ForeignProfile, event: str) -> str:
     >>> print(write_folded(profile, "samples"), end="")
     main;f 3
     """
-    return "".join(folded_lines(profile, event))
+    return "".join(folded_lines([profile], event))
 
 
-def folded_lines(profile: ForeignProfile, event: str) -> Iterator[str]:
-    """Yield the lines of `write_folded`; parameters and exceptions as there."""
+def folded_lines(parts: Iterable[ForeignProfile], event: str) -> Iterator[str]:
+    """Yield the lines of `write_folded` for a profile in parts; exceptions as there.
+
+    Sums that do not fit memory are written to temporary files in the order of their texts, and put together from there.
+
+    Parameters
+    ----------
+    parts : with the event among their measures; of several, each is let go of before the next is asked for
+    event : whose values to write
+    """
+    sums, size, runs, several = dict[str, int](), 0, list[Iterator[tuple[str, int]]](), False
+    for part in parts:
+        if several and sums:
+            runs.append(_put_away(sums))
+            size = 0
+        several = True
+        for paths, amounts in _paths(part, event):
+            for path, amount in zip(paths, amounts, strict=True):
+                sums[path] = sums.get(path, 0) + amount
+            size += sum(map(len, paths)) + _PATH_BYTES * len(paths)
+            if size > _MOST_BYTES:
+                runs.append(_put_away(sums))
+                size = 0
+        del part
+    lines = ((path, sums[path]) for path in sorted(sums))
+    for path, count in _merged([*runs, lines]) if runs else lines:
+        if count:
+            yield f"{path} {count}\n"
+
+
+def _merged(runs: Sequence[Iterator[tuple[str, int]]]) -> Iterator[tuple[str, int]]:
+    """Yield the sums of several runs, which are in the order of their texts, in this order."""
+    for path, same in itertools.groupby(heapq.merge(*runs), lambda line: line[0]):
+        yield path, sum(amount for _, amount in same)
+
+
+def _put_away(sums: dict[str, int]) -> Iterator[tuple[str, int]]:
+    """Write sums to a temporary file, clear them, and return them in the order of their texts."""
+    file = tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogatepass", newline="\n")  # noqa: SIM115  # closed when it is read
+    file.writelines(f"{path} {sums[path]}\n" for path in sorted(sums))
+    sums.clear()
+
+    def lines() -> Iterator[tuple[str, int]]:
+        with file:
+            file.seek(0)
+            for line in file:
+                path, _, amount = line.rpartition(" ")
+                yield path, int(amount)
+
+    return lines()
+
+
+def _paths(profile: ForeignProfile, event: str) -> Iterator[tuple[list[str], list[int]]]:
+    """Yield the texts of stacks and their amounts, some at once."""
     at = {measure.event: index for index, measure in enumerate(profile.measures)}[event]
     table, frames = SampleTable.of(profile.samples), FrameTable.of(profile.frames)
     functions = {place: _word(frames.texts[place]) for place in np.unique(frames.names[:, 0]).tolist()}
     names = [functions[place] for place in frames.names[:, 0].tolist()]
-    sums: dict[str, int] = {}
     for first in range(0, len(table), _AT_ONCE):
         rows = slice(first, first + _AT_ONCE)
         last = np.cumsum(table.depths[table.stack[rows]]).tolist()
         words = [names[frame] for frame in table.frames_of(rows).tolist()]
-        for begin, end, amount in zip([0, *last[:-1]], last, table.amount(at)[rows].tolist(), strict=True):
-            path = ";".join(words[begin:end][::-1]) or UNKNOWN
-            sums[path] = sums.get(path, 0) + amount
-    for path in sorted(sums):
-        if count := sums[path]:
-            yield f"{path} {count}\n"
+        bounds = zip([0, *last[:-1]], last, strict=True)
+        yield [";".join(words[begin:end][::-1]) or UNKNOWN for begin, end in bounds], table.amount(at)[rows].tolist()
 
 
 @dataclass(slots=True)

@@ -2,8 +2,8 @@
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -56,19 +56,21 @@ def write_pprof(profile: ForeignProfile) -> bytes:
     >>> read_pprof(write_pprof(profile)).frames[0] == profile.frames[0]
     True
     """
-    return b"".join(pprof_parts(profile))
+    return b"".join(pprof_parts([profile]))
 
 
-def pprof_parts(profile: ForeignProfile) -> Iterator[bytes]:
-    """Yield what `write_pprof` returns, some of it after others; parameters and exceptions as there."""
-    for measure in profile.measures:
-        total = profile.total(measure.event)
-        if total > LARGEST:
-            raise InputError(f"{measure.event} sums to {total}, more than the {LARGEST} that pprof's format holds")
+def pprof_parts(parts: Iterable[ForeignProfile]) -> Iterator[bytes]:
+    """Yield what `write_pprof` returns for a profile in parts, some of it after others; exceptions as there.
+
+    Parameters
+    ----------
+    parts : at least one, which differ in samples; the frames and origins of each begin with those of the one before.
+        Each is let go of before the next is asked for.
+    """
     packer, waiting, size = zlib.compressobj(6, zlib.DEFLATED, _GZIP), list[bytes](), 0
-    for part in _Writer(profile).written():
-        waiting.append(part)
-        size += len(part)
+    for field_of in _Writer().written(parts):
+        waiting.append(field_of)
+        size += len(field_of)
         if size > _PACKED_AT_ONCE:
             yield packer.compress(b"".join(waiting))
             waiting, size = [], 0
@@ -77,15 +79,21 @@ def pprof_parts(profile: ForeignProfile) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class _Writer:
-    profile: ForeignProfile
     texts: dict[str, int] = field(default_factory=lambda: {"": 0})
+    totals: dict[str, int] = field(default_factory=dict)
+    """Of each event, those of the parts so far."""
 
-    def written(self) -> Iterator[bytes]:
+    def written(self, parts: Iterable[ForeignProfile]) -> Iterator[bytes]:
         """Yield the message, not gzipped, field by field."""
-        profile = self.profile
-        yield from [bytes_field(1, self._type(measure)) for measure in profile.measures]
-        yield from self._samples(SampleTable.of(profile.samples))
-        yield from self._code(FrameTable.of(profile.frames))
+        profile = ForeignProfile((), (), ())
+        for part in parts:
+            self._refuse_large(part)
+            if len(self.texts) == 1:
+                yield from [bytes_field(1, self._type(measure)) for measure in part.measures]
+            yield from self._samples(SampleTable.of(part.samples), part.origins)
+            profile = replace(part, samples=())
+            del part
+        yield from self._code(FrameTable.of(profile.frames), profile.main)
         if not math.isnan(profile.start_s):
             yield number_field(9, round(profile.start_s * 1e9))
         yield number_field(10, round(profile.length_s * 1e9))
@@ -95,14 +103,21 @@ class _Writer:
         yield number_field(14, self._text(profile.default))
         yield from [bytes_field(6, text.encode(errors="replace")) for text in self.texts]
 
+    def _refuse_large(self, part: ForeignProfile) -> None:
+        """Refuse measures that are too large with this part."""
+        for measure in part.measures:
+            total = self.totals[measure.event] = self.totals.get(measure.event, 0) + part.total(measure.event)
+            if total > LARGEST:
+                raise InputError(f"{measure.event} sums to {total}, more than the {LARGEST} that pprof's format holds")
+
     def _type(self, measure: Measure) -> bytes:
         return number_field(1, self._text(measure.event)) + number_field(2, self._text(measure.unit))
 
-    def _samples(self, table: SampleTable) -> Iterator[bytes]:
+    def _samples(self, table: SampleTable, origins: Sequence[Origin]) -> Iterator[bytes]:
         used, first = np.unique(table.origin, return_index=True)
-        labels = [np.zeros(0, np.uint64)] * len(self.profile.origins)
+        labels = [np.zeros(0, np.uint64)] * len(origins)
         for origin in used[np.argsort(first)].tolist():
-            labels[origin] = self._labels(self.profile.origins[origin])
+            labels[origin] = self._labels(origins[origin])
         for rows in _slices(len(table)):
             yield _messages_of_samples(table, rows, labels)
 
@@ -118,9 +133,9 @@ class _Writer:
                 words += [3 << 3 | _LENGTH, sum(map(len, map(varint, label))), *label]
         return np.array(words, np.uint64)
 
-    def _code(self, frames: FrameTable) -> Iterator[bytes]:
+    def _code(self, frames: FrameTable, main: str) -> Iterator[bytes]:
         """Yield mappings, locations and functions."""
-        image, images = self._images(frames)
+        image, images = self._images(frames, main)
         for number, (name, build_id) in enumerate(images, 1):
             names = number_field(5, self._text(name)) + number_field(6, self._text(build_id))
             known = b"".join(number_field(key, 1) for key in (7, 8, 9))
@@ -140,12 +155,12 @@ class _Writer:
             own = _Columns.of({1: numbers, 2: name, 3: name, 4: file, 5: begin})
             yield varints(own.within(5).words())
 
-    def _images(self, frames: FrameTable) -> tuple[Ints, list[tuple[str, str]]]:
+    def _images(self, frames: FrameTable, main: str) -> tuple[Ints, list[tuple[str, str]]]:
         """Return the number of each frame's image, 0 if it is unknown, and images from 1, the program's own first."""
         own, at = _numbered(frames.names[:, 1], frames.names[:, 2])
         named = [(frames.texts[name], frames.texts[build_id]) for name, build_id in frames.names[at][:, 1:3].tolist()]
         known = [place for place, image in enumerate(named) if image != ("", "")]
-        known.sort(key=lambda place: named[place][0] != self.profile.main)
+        known.sort(key=lambda place: named[place][0] != main)
         number = np.zeros(len(named), np.int64)
         number[known] = np.arange(len(known)) + 1
         return number[own], [named[place] for place in known]

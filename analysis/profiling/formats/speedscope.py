@@ -1,11 +1,14 @@
 """Speedscope's JSON: sampled and evented profiles of one file, each a thread."""
 
 import dataclasses
+import itertools
 import json
 import math
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import IO
 
 from analysis.profiling.formats.foreign import UNKNOWN, ForeignProfile, Frame, Measure, Origin
 from analysis.profiling.formats.json_values import Object, field, place, typed
@@ -16,6 +19,7 @@ _NS = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds"
 _LAST_LINE = (1 << 31) - 1
 _AT_ONCE = 10_000
 """Samples and frames that are written at once."""
+_BYTES_AT_ONCE = 1 << 20
 
 
 def is_speedscope(content: Object) -> bool:
@@ -190,51 +194,70 @@ def write_speedscope(
     >>> read_speedscope(json.loads(written)).total("time")
     3
     """
-    return b"".join(speedscope_parts(name, unit, frames, stacks, weights))
+    return b"".join(speedscope_parts(name, unit, [(frames, stacks, weights)]))
 
 
 def speedscope_parts(
-    name: str, unit: str, frames: Sequence[Frame], stacks: Iterable[Iterable[int]], weights: Sequence[int]
+    name: str, unit: str, parts: Iterable[tuple[Sequence[Frame], Iterable[Iterable[int]], Sequence[int]]]
 ) -> Iterator[bytes]:
-    """Yield what `write_speedscope` returns, some of it after others; parameters as there."""
-    numbers = _Numbers(frames)
-    written = (f"[{','.join(map(numbers.__getitem__, stack))}]" for stack in stacks)
-    samples = [*_joined(written)]  # as text: frames come first in the file, and are numbered here
-    encode = json.JSONEncoder(separators=(",", ":")).encode
-    listed = (
-        encode({"name": function} | ({"file": file} if file else {}) | ({"line": line} if line else {}))
-        for function, file, line in numbers.known
-    )
-    content = {
-        "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "shared": {"frames": []},
-        "profiles": [
-            {
-                "type": "sampled",
-                "name": name,
-                "unit": unit if unit in (*_NS, "bytes") else "none",
-                "startValue": 0,
-                "endValue": sum(weights),
-                "samples": [],
-                "weights": [],
-            }
-        ],
-        "name": name,
-    }
-    rest = encode(content)
-    for key, items in (("frames", _joined(listed)), ("samples", samples), ("weights", _joined(map(str, weights)))):
-        before, rest = rest.split(f'"{key}":[', 1)
-        yield f'{before}"{key}":['.encode()
-        yield from items
-    yield rest.encode()
+    """Yield what `write_speedscope` returns for call paths in parts, some of it after others.
+
+    Parameters
+    ----------
+    name, unit : as there
+    parts : frames, stacks and weights of some paths after others; the frames of each begin with those of the one before
+    """
+    numbers, total = _Numbers(), 0
+    with tempfile.TemporaryFile() as samples, tempfile.TemporaryFile() as weights:  # frames come first in the file
+        for frames, stacks, own in parts:
+            numbers.frames = frames
+            comma = b"," * (samples.tell() > 0)
+            texts = (f"[{','.join(map(numbers.__getitem__, stack))}]" for stack in stacks)
+            for file, items in ((samples, _joined(texts)), (weights, _joined(map(str, own)))):
+                file.writelines(itertools.chain([comma] if own else [], items))
+            total += sum(own)
+            del frames, stacks, own, texts, items  # before the next are asked for
+        encode = json.JSONEncoder(separators=(",", ":")).encode
+        listed = (
+            encode({"name": function} | ({"file": file} if file else {}) | ({"line": line} if line else {}))
+            for function, file, line in numbers.known
+        )
+        content = {
+            "$schema": "https://www.speedscope.app/file-format-schema.json",
+            "shared": {"frames": []},
+            "profiles": [
+                {
+                    "type": "sampled",
+                    "name": name,
+                    "unit": unit if unit in (*_NS, "bytes") else "none",
+                    "startValue": 0,
+                    "endValue": total,
+                    "samples": [],
+                    "weights": [],
+                }
+            ],
+            "name": name,
+        }
+        rest = encode(content)
+        for key, items in (("frames", _joined(listed)), ("samples", _read(samples)), ("weights", _read(weights))):
+            before, rest = rest.split(f'"{key}":[', 1)
+            yield f'{before}"{key}":['.encode()
+            yield from items
+        yield rest.encode()
+
+
+def _read(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file, some of it after others."""
+    file.seek(0)
+    return iter(lambda: file.read(_BYTES_AT_ONCE), b"")
 
 
 class _Numbers(dict[int, str]):
     """Numbers of frames in the file, as text: in the order in which they are asked for, equal ones once."""
 
-    def __init__(self, frames: Sequence[Frame]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.frames = frames
+        self.frames: Sequence[Frame] = ()
         self.known: dict[tuple[str, str, int], str] = {}
 
     def __missing__(self, at: int) -> str:

@@ -2,6 +2,9 @@
 
 import gzip
 import json
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -10,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.profiling.database import Database
-from analysis.profiling.formats.extract import extract
+from analysis.profiling.formats.columns import SampleTable
+from analysis.profiling.formats.extract import extract, extract_parts
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof import read_pprof
 from analysis.profiling.formats.pprof_writing import write_pprof
@@ -161,6 +165,70 @@ def test_a_file_written_in_small_pieces_is_the_same(tmp_path, monkeypatch, form)
     assert (said.size, said.written) == (len(whole), said.samples)
     if form == "pprof":
         assert gzip.compress(gzip.decompress(whole), 6, mtime=0) == whole
+
+
+def exported(out, form):
+    """Return the amounts of each call path in a file, the function sampled last; in pprof also by application."""
+    if form == "folded":
+        return out.read_bytes()
+    sums = Counter()
+    if form == "speedscope":
+        content = json.loads(out.read_bytes())
+        (profile,) = content["profiles"]
+        names = [(frame["name"], frame.get("file")) for frame in content["shared"]["frames"]]
+        assert profile["endValue"] == sum(profile["weights"])
+        for path, weight in zip(profile["samples"], profile["weights"], strict=True):
+            sums[tuple(names[at] for at in path)] += weight
+        return sums
+    profile = read_pprof(out.read_bytes())
+    for sample in profile.samples:
+        path = tuple(profile.frames[at] for at in sample.stack)
+        sums.update({(profile.origins[sample.origin], path, at): own for at, own in enumerate(sample.amounts)})
+    return sums, profile.measures, profile.default, set(profile.frames)
+
+
+@pytest.mark.parametrize("most", [1, 2, 9])
+@pytest.mark.parametrize("form", ["pprof", "folded", "speedscope"])
+def test_more_call_paths_than_are_in_memory_are_exported_part_by_part(tmp_path, monkeypatch, form, most):
+    """Of more than two million it was refused."""
+    tables, out = random_tables(2, rows=3_000), tmp_path / "out"
+    tables["samples"].loc[::3, "stack"] = -1
+    run, selections = (
+        write_folder(tmp_path / "run", tables),
+        [ExportSelection("cpu_time", weighted=own) for own in (0, 1)],
+    )
+    whole = [(export([run], form, out, selection), exported(out, form)) for selection in selections]
+    monkeypatch.setattr("analysis.profiling.formats.extract.MOST_ROWS", most)
+    with Database([run]) as database, pytest.raises(QueryError, match=f"more than {most} places and call paths"):
+        extract(database, Query("cpu_time"))
+    for selection, (answer, content) in zip(selections, whole, strict=True):
+        again = export([run], form, out, selection)
+        assert exported(out, form) == content
+        assert replace(again, size=answer.size) == answer
+
+
+def test_a_part_of_an_export_is_small_where_stacks_are_deep(tmp_path, monkeypatch):
+    run = write_folder(tmp_path / "run", random_tables(2, rows=3_000))
+    with Database([run]) as database:
+        (whole,) = extract_parts(database, Query("cpu_time"))
+        monkeypatch.setattr("analysis.profiling.formats.extract._MOST_FRAMES", 40)
+        parts = [*extract_parts(database, Query("cpu_time"))]
+    assert len(parts) > 1
+    assert max(len(SampleTable.of(part.samples).frames) for part in parts) <= 40
+    assert sum(part.total("cpu_time") for part in parts) == whole.total("cpu_time")
+    for before, part in pairwise(parts):
+        assert [*before.frames] == [*part.frames][: len(before.frames)]
+        assert before.origins == part.origins[: len(before.origins)]
+
+
+def test_folded_stacks_beyond_memory_are_put_together_from_files(tmp_path, monkeypatch):
+    run, out = write_folder(tmp_path / "run", random_tables(2, rows=3_000)), tmp_path / "out"
+    export([run], "folded", out, ExportSelection("cpu_time"))
+    whole = out.read_bytes()
+    monkeypatch.setattr("analysis.profiling.formats.folded._MOST_BYTES", 500)
+    monkeypatch.setattr("analysis.profiling.formats.folded._AT_ONCE", 3)
+    export([run], "folded", out, ExportSelection("cpu_time"))
+    assert out.read_bytes() == whole
 
 
 def test_a_call_path_is_one_sample_wherever_it_was_sampled(tmp_path):

@@ -69,8 +69,9 @@ def test_speedscope_is_written_as_json_some_samples_after_others(monkeypatch, co
     monkeypatch.setattr(module, "_AT_ONCE", 2)
     name = '"samples":["frames":['
     frames = [Frame("main", file="a.c", line=7), Frame(name), Frame(""), Frame("main", file="a.c", line=7, address=9)]
-    paths = [[0], [3, 1], [], [2, 1, 0], [1, 1]][:count]
-    parts = [*module.speedscope_parts(name, "bytes", frames, paths, range(count))]
+    paths = [[0], [0, 1], [], [2, 1, 3], [1, 1]][:count]
+    halves = ((frames[:2], paths[:2], range(min(count, 2))), (frames, paths[2:], range(2, count)))
+    parts = [*module.speedscope_parts(name, "bytes", halves)]
     written = json.loads(b"".join(parts))
     own = written["profiles"][0]
     assert b"".join(parts) == json.dumps(written, separators=(",", ":")).encode()
