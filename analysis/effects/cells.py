@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects.estimand import Target
-from analysis.effects.stays import places, stays
+from analysis.effects.stays import ObservedRows, places, stays
 from analysis.effects.switching import Switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
@@ -182,30 +182,84 @@ def cells(
     >>> table.y[:, 0], table.start, table.machines.tolist()
     (array([5., 1.]), array([0, 1, 2]), [1, 2])
     """
-    machine, machines = pd.factorize(rows["machine"], sort=True)
-    index = pd.Index(machines)
-    measured = [f"measured_{name}" if f"measured_{name}" in rows else name for name in ("off", "on")]
-    covariates = [name for name in rows.columns if name.startswith(COVARIATE) and name[len(COVARIATE) :].isdigit()]
-    job = places(jobs, pd.Index(rows["job"]))
-    if (job < 0).any():
-        raise InputError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
+    stays = study_stays(rows, jobs)
     whole = summed(
-        StudyStays(
-            machine=machine.astype(np.int64),
-            job=job,
-            quota=rows["quota"].to_numpy(dtype=np.float64),
-            presence=rows["presence"].to_numpy(dtype=np.float64) if "presence" in rows else np.ones(len(rows)),
-            arms=rows[["off", "on"]].to_numpy(dtype=np.float64),
-            measured=rows[measured].to_numpy(dtype=np.float64),
-            x=rows[covariates].to_numpy(dtype=np.float64),
-            fleet=jobs,
-            machines=index,
-            before=None if before is None else _of_machines(before, index),
-            racks=None if racks is None else racks.reindex(index),
+        stays._replace(
+            before=None if before is None else _of_machines(before, stays.machines),
+            racks=None if racks is None else racks.reindex(stays.machines),
             level=None if level is None else np.asarray(level.reindex(jobs["job"]), dtype=np.float64),
         )
     )
     return replace(whole, known=known, shared=shared)
+
+
+def study_stays(rows: pd.DataFrame, jobs: pd.DataFrame) -> StudyStays:
+    """Return the stays of a table, as `cells` takes it.
+
+    Raises
+    ------
+    InputError
+        If a row's job is not in `jobs`.
+    """
+    job = places(jobs, pd.Index(rows["job"]))
+    if (job < 0).any():
+        raise InputError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
+    machine, machines = pd.factorize(rows["machine"], sort=True)
+    measured = [f"measured_{name}" if f"measured_{name}" in rows else name for name in ("off", "on")]
+    covariates = [name for name in rows.columns if name.startswith(COVARIATE) and name[len(COVARIATE) :].isdigit()]
+    return StudyStays(
+        machine=machine.astype(np.int64),
+        job=job,
+        quota=rows["quota"].to_numpy(dtype=np.float64),
+        presence=rows["presence"].to_numpy(dtype=np.float64) if "presence" in rows else np.ones(len(rows)),
+        arms=rows[["off", "on"]].to_numpy(dtype=np.float64),
+        measured=rows[measured].to_numpy(dtype=np.float64),
+        x=rows[covariates].to_numpy(dtype=np.float64),
+        fleet=jobs,
+        machines=pd.Index(machines),
+    )
+
+
+def numbered_stays(
+    rows: ObservedRows,
+    which: Ints | slice,
+    fleet: pd.DataFrame,
+    presence: Floats,
+    arms: Floats,
+    *,
+    measured: Floats | None = None,
+    x: Floats | None = None,
+) -> StudyStays:
+    """Return stays, each of which is told by one row.
+
+    Parameters
+    ----------
+    rows : of the study
+    which : the row of each stay
+    fleet : job, quota, scale
+    presence, arms, measured, x : as in `StudyStays`, by stay; measured as the arms, and no covariates, without them
+
+    Raises
+    ------
+    InputError
+        If a row's job is not in the fleet.
+    """
+    number = rows.job[which]
+    job = places(fleet, rows.jobs)[number]
+    if (job < 0).any():
+        raise InputError(f"job {rows.jobs[number[job < 0][0]]} is not among the fleet's jobs")
+    machines, machine = np.unique(rows.machine[which], return_inverse=True)
+    return StudyStays(
+        machine=machine,
+        job=job,
+        quota=rows.weight[which],
+        presence=presence,
+        arms=arms,
+        measured=arms if measured is None else measured,
+        x=np.zeros((len(job), 0)) if x is None else x,
+        fleet=fleet,
+        machines=rows.machines[machines],
+    )
 
 
 def summed(stays: StudyStays) -> JobMachineSums:
@@ -225,22 +279,18 @@ def summed(stays: StudyStays) -> JobMachineSums:
     if (rack < 0).any():
         raise InputError(f"machine {machines[rack < 0][0]} is in no rack")
 
-    def sums(columns: Iterable[Floats], count: int, counted: Floats = presence) -> Floats:
-        """Return the sums by cell of so many columns of stays; one after another, so that products take no room."""
-        of_cells = np.empty((total, count))
-        for place, column in enumerate(columns):
-            of_cells[:, place] = np.bincount(inverse, counted * column, total)
-        return of_cells
+    def sums(columns: Iterable[Floats], count: int) -> Floats:
+        return sums_of_columns(inverse, total, (presence * column for column in columns), count)
 
     arms, measured = (
         [np.nan_to_num(arm) / scale[stays.job] for arm in both.T] for both in (stays.arms, stays.measured)
     )
-    x, alike = _centred(stays.x, stays.job, jobs, presence), np.ones(len(presence))
+    x = centred(stays.x, stays.job, presence).T
     known = len(x)
     return JobMachineSums(
         start=np.searchsorted(pair // jobs, np.arange(len(machines) + 1)),
         job=pair % jobs,
-        count=sums([alike], 1)[:, 0],
+        count=sums([np.ones(len(presence))], 1)[:, 0],
         instances=np.bincount(inverse, minlength=total).astype(np.int64),
         quota=sums([stays.quota], 1)[:, 0],
         x=sums(x, known),
@@ -251,8 +301,8 @@ def summed(stays: StudyStays) -> JobMachineSums:
         share=quota / quota.sum(),
         scale=scale,
         before=np.zeros((len(machines), 2)) if stays.before is None else stays.before,
-        measured=sums(measured, 2, alike),
-        measured_squares=sums((arm**2 for arm in measured), 2, alike),
+        measured=sums_of_columns(inverse, total, measured, 2),
+        measured_squares=sums_of_columns(inverse, total, (arm**2 for arm in measured), 2),
         level=np.ones(jobs) if stays.level is None else stays.level / scale,
         machines=machines,
         jobs=pd.Index(fleet["job"]),
@@ -260,10 +310,25 @@ def summed(stays: StudyStays) -> JobMachineSums:
     )
 
 
-def _centred(x: Floats, job: Ints, jobs: int, presence: Floats) -> list[Floats]:
-    """Return the columns of covariates as deviations from their job's mean; K of (S,)."""
-    total = np.bincount(job, presence, jobs)[job]
-    return [column - np.bincount(job, presence * column, jobs)[job] / total for column in x.T]
+def sums_of_columns(cell: Ints, cells: int, columns: Iterable[Floats], count: int) -> Floats:
+    """Return the sums of so many columns by cell, (C, count); one after another, so that products take no room.
+
+    Examples
+    --------
+    >>> sums_of_columns(np.array([1, 1, 0]), 2, [np.array([1.0, 2.0, 4.0])], 1).tolist()
+    [[4.0], [3.0]]
+    """
+    sums = np.empty((cells, count))
+    for place, column in enumerate(columns):
+        sums[:, place] = np.bincount(cell, column, cells)
+    return sums
+
+
+def centred(x: Floats, job: Ints, presence: Floats) -> Floats:
+    """Return covariates as deviations from their job's mean; (S, K), column after column."""
+    total = np.bincount(job, presence)[job]
+    columns = [column - np.bincount(job, presence * column)[job] / total for column in x.T]
+    return np.array(columns, dtype=np.float64).reshape(x.shape[::-1]).T
 
 
 class MachineTotals(NamedTuple):

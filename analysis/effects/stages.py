@@ -3,16 +3,26 @@
 Sums by machine, job and stage are all that the estimator `staged` needs: of one table, or of potential outcomes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis.effects.cells import COVARIATE, NEVER, Stages, StageSums
+from analysis.effects.cells import (
+    COVARIATE,
+    NEVER,
+    Stages,
+    StageSums,
+    StudyStays,
+    centred,
+    numbered_stays,
+    study_stays,
+    sums_of_columns,
+)
 from analysis.effects.covariates import covariates
-from analysis.effects.observations import Observations, exposure, identity
-from analysis.effects.stays import ObservedRows, scale_of
+from analysis.effects.observations import Observations, exposure, identity, quotas_of
+from analysis.effects.stays import ObservedRows, job_means, quotas_seen, scale_of, with_scales
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
 from models.errors import InputError
@@ -21,10 +31,8 @@ from models.errors import InputError
 class StagedRollout(NamedTuple):
     """A staged roll-out as it was observed."""
 
-    rows: pd.DataFrame
-    """One per stay and period in which both states were seen: stage, off and on (NaN where that was not seen) too."""
-    jobs: pd.DataFrame
-    """job, quota, scale of the whole fleet."""
+    stays: StudyStays
+    """One per stay and period in which both states were seen."""
     stages: Stages
     dropped: tuple[object, ...]
     """Periods in which all machines had the feature, or none."""
@@ -44,26 +52,26 @@ def observed(
     _never_back(observations)
     if not observations.treated.any():
         raise NotEnoughDataError(2, 0, "machines with the feature")
-    table, past = observations.rows, ~observations.study
-    states = table[~past].groupby("period")["treated"].nunique()
-    dropped = states.index[states < 2].tolist()
-    study = table[~past & ~table["period"].isin(dropped).to_numpy()]
+    past, study = ObservedRows.of(observations)[0].split(observations.study)
+    total, having = (np.bincount(study.period, part, len(observations.periods)) for part in (None, study.treated))
+    mixed = (having > 0) & (having < total)
+    rows = study[mixed[study.period]]
     for arm, what in ((True, "with the feature"), (False, "without it while others have it")):
-        machines = study.loc[study["treated"] == arm, "machine"].nunique()
+        machines = len(np.unique(rows.machine[rows.treated == arm]))
         if machines < 2:
             raise NotEnoughDataError(2, machines, f"machines {what}")
-    fleet = _fleet(table[~past], table[past], jobs)
-    stage = pd.factorize(study["period"], sort=True)[0].astype(np.int64)
-    rows = study.assign(stage=stage, off=study["value"], on=study["value"]).reset_index(drop=True)
-    rows = _with_covariates(rows, table[past], fleet[["job", "scale"]], link=link, load=load)
-    sums, machines_of = sums_of(rows, fleet)
-    treated = rows["treated"].to_numpy(dtype=np.bool_)
-    since = np.full(len(machines_of), NEVER)
-    np.minimum.at(since, machines_of.get_indexer(pd.Index(rows["machine"]))[treated], rows["stage"].to_numpy()[treated])
-    with_it = np.unique(pd.Index(fleet["job"]).get_indexer(pd.Index(rows["job"]))[treated]).astype(np.int64)
-    stages = Stages(sums, since, rows.loc[~treated, "machine"].nunique(), with_it)
-    rows = rows.assign(off=rows["off"].where(~treated), on=rows["on"].where(treated))
-    return StagedRollout(rows, fleet, stages, tuple(dropped))
+    fleet, stage = _fleet(past, study, jobs), np.cumsum(mixed)[rows.period] - 1
+    presence = _presence(rows.present, stage)
+    known = covariates(past, rows, scale_of(fleet, rows.jobs), link=link, load=load)[rows.place]
+    x, values = centred(known, rows.job, presence), np.stack([rows.value, rows.value], axis=1)
+    both = numbered_stays(rows, slice(None), fleet, presence, values, x=x)
+    since = np.full(len(both.machines), NEVER)
+    np.minimum.at(since, both.machine[rows.treated], stage[rows.treated])
+    controls = len(np.unique(rows.machine[~rows.treated]))
+    stages = Stages(stage_sums(both, stage), since, controls, np.unique(both.job[rows.treated]))
+    arms = np.where(np.stack([~rows.treated, rows.treated], axis=1), values, np.nan)
+    dropped = observations.periods[(total > 0) & ~mixed].tolist()
+    return StagedRollout(both._replace(arms=arms, measured=arms), stages, tuple(dropped))
 
 
 def _never_back(observations: Observations) -> None:
@@ -75,25 +83,21 @@ def _never_back(observations: Observations) -> None:
         )
 
 
-def _fleet(study: pd.DataFrame, past: pd.DataFrame, jobs: pd.DataFrame | None) -> pd.DataFrame:
+def _fleet(past: ObservedRows, study: ObservedRows, jobs: pd.DataFrame | None) -> pd.DataFrame:
     """Return job, quota and scale: the job's mean before, or without the feature, or at all."""
     if jobs is None:
-        quota = (study["weight"] * _presence(study, "period")).groupby(study["job"]).sum()
-        fleet = pd.DataFrame({"job": quota.index, "quota": quota.to_numpy(dtype=np.float64)})
+        quotas = quotas_seen(study, study.job, study.weight * _presence(study.present, study.period))
     else:
-        fleet = jobs[["job", "quota"]].reset_index(drop=True)
-    scale = pd.Series(np.nan, index=pd.Index(fleet["job"]), dtype=np.float64)
-    for known in (past, study[~study["treated"]], study):
-        scale = scale.fillna(known.groupby("job")["value"].mean())
-    return fleet.assign(scale=scale.fillna(1.0).to_numpy())
+        quotas = quotas_of(jobs)
+    means = [job_means(rows, rows.job, rows.value, np.ones(len(rows))) for rows in (past, study.controls, study)]
+    return with_scales(quotas, study.jobs, means)
 
 
-def _presence(table: pd.DataFrame, by: str) -> Floats:
+def _presence(present: Floats, stage: Ints) -> Floats:
     """Return the time present relative to the longest in the period or stage; rows count by it."""
-    if "present_s" not in table:
-        return np.ones(len(table))
-    longest = table.groupby(by)["present_s"].transform("max")
-    return np.asarray((table["present_s"] / longest).to_numpy(dtype=np.float64))
+    longest = np.zeros(int(stage.max(initial=-1)) + 1)
+    np.maximum.at(longest, stage, present)
+    return np.asarray(present / longest[stage])
 
 
 def stage_rows(before: pd.DataFrame, off: pd.DataFrame, on: pd.DataFrame, starts: Sequence[int]) -> pd.DataFrame:
@@ -145,39 +149,38 @@ def sums_of(rows: pd.DataFrame, jobs: pd.DataFrame) -> tuple[StageSums, pd.Index
     rows : as from `stage_rows`
     jobs : job, quota (of the whole fleet), scale (performance that values are relative to)
     """
-    machine, machines = pd.factorize(rows["machine"], sort=True)
-    index = pd.Index(jobs["job"])
-    job = index.get_indexer(pd.Index(rows["job"])).astype(np.int64)
-    if (job < 0).any():
-        raise InputError(f"job {rows['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
-    stages = int(rows["stage"].max()) + 1
-    pair = machine.astype(np.int64) * len(index) + job
-    cell, inverse = np.unique(pair * stages + rows["stage"].to_numpy(), return_inverse=True)
-    presence = rows["presence"].to_numpy(dtype=np.float64)
-    scale = jobs["scale"].to_numpy(dtype=np.float64)
-    names = [name for name in map(str, rows.columns) if name.startswith(COVARIATE) and name[1:].isdigit()]
-    x = rows[names].to_numpy(dtype=np.float64)
+    whole = study_stays(rows, jobs)
+    return stage_sums(whole, rows["stage"].to_numpy(dtype=np.int64)), whole.machines
 
-    def summed(value: Floats) -> Floats:
-        flat = value.reshape(len(value), -1).T
-        sums = [np.bincount(inverse, presence * column, len(cell)) for column in flat]
-        return np.stack(sums, axis=1, dtype=np.float64) if sums else np.zeros((len(cell), 0))
 
-    y = np.stack([rows[name].to_numpy(dtype=np.float64) / scale[job] for name in ("off", "on")], axis=1)
-    quota = jobs["quota"].to_numpy(dtype=np.float64)
-    sums = StageSums(
-        machine=cell // stages // len(index),
-        job=cell // stages % len(index),
+def stage_sums(stays: StudyStays, stage: Ints) -> StageSums:
+    """Return the sums of stays by machine, job and stage.
+
+    Parameters
+    ----------
+    stays : one for each stage that they were there in, with values in both arms
+    stage : (S,)
+    """
+    stages, jobs, presence = int(stage.max()) + 1, len(stays.fleet), stays.presence
+    scale, quota = (stays.fleet[name].to_numpy(dtype=np.float64) for name in ("scale", "quota"))
+    cell, inverse = np.unique((stays.machine * jobs + stays.job) * stages + stage, return_inverse=True)
+    x, y = stays.x.T, [arm / scale[stays.job] for arm in stays.arms.T]
+
+    def sums(columns: Iterable[Floats], count: int) -> Floats:
+        return sums_of_columns(inverse, len(cell), (presence * column for column in columns), count)
+
+    return StageSums(
+        machine=cell // stages // jobs,
+        job=cell // stages % jobs,
         stage=cell % stages,
-        presence=summed(np.ones(len(rows)))[:, 0],
-        squares=summed(presence)[:, 0],
-        x=summed(x),
-        y=summed(y),
-        xy=summed(y[:, :, None] * x[:, None, :]).reshape(len(cell), 2, len(names)),
-        xx=(x * presence[:, None]).T @ x,
+        presence=sums([np.ones(len(presence))], 1)[:, 0],
+        squares=sums([presence], 1)[:, 0],
+        x=sums(x, len(x)),
+        y=sums(y, 2),
+        xy=sums((arm * column for arm in y for column in x), 2 * len(x)).reshape(len(cell), 2, len(x)),
+        xx=(x * presence) @ x.T,
         weight=quota / quota.sum() * scale,
     )
-    return sums, pd.Index(machines)
 
 
 def rolled_out(machines: int, sizes: Sequence[int], rng: np.random.Generator) -> Ints:
@@ -194,16 +197,10 @@ def rolled_out(machines: int, sizes: Sequence[int], rng: np.random.Generator) ->
     return since
 
 
-def _with_covariates(
-    rows: pd.DataFrame, before: pd.DataFrame, scales: pd.DataFrame, *, link: str = "shard", load: bool = True
-) -> pd.DataFrame:
+def _with_covariates(rows: pd.DataFrame, before: pd.DataFrame, scales: pd.DataFrame) -> pd.DataFrame:
     """Return rows with their presence in the stage, and covariates centred within jobs."""
     past, study = ObservedRows.of(Observations.of(before), Observations.of(rows))
-    known = covariates(past, study, scale_of(scales, study.jobs), link=link, load=load)[study.place]
-    presence = _presence(rows, "stage")
-    total = np.bincount(study.job, presence)[study.job]
-    columns = {
-        f"{COVARIATE}{k}": column - np.bincount(study.job, presence * column)[study.job] / total
-        for k, column in enumerate(known.T)
-    }
+    presence = _presence(study.present, rows["stage"].to_numpy(dtype=np.int64))
+    x = centred(covariates(past, study, scale_of(scales, study.jobs))[study.place], study.job, presence)
+    columns = {f"{COVARIATE}{k}": column for k, column in enumerate(x.T)}
     return rows.rename(columns={"weight": "quota"}).assign(**columns, presence=presence)

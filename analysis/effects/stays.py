@@ -201,20 +201,40 @@ def fleet_of(
     jobs : job, quota of the whole fleet; without it a job weighs as its rows in the study do
     target : of a ratio of sums a job's `quota` is its exposure in the study, whatever `jobs` says
     """
-    count = len(study.jobs)
-    if target == "sums" or jobs is None:
-        job = study.job if target == "sums" else study.job[study.first]
-        amount = study.by if target == "sums" else study.weight[study.first] * study.presence
-        present = np.flatnonzero(np.bincount(study.job, minlength=count))
-        quotas = pd.DataFrame({"job": study.jobs[present], "quota": np.bincount(job, amount, count)[present]})
+    if target == "sums":
+        quotas = quotas_seen(study, study.job, study.by)
+    elif jobs is None:
+        quotas = quotas_seen(study, study.job[study.first], study.weight[study.first] * study.presence)
     else:
         quotas = quotas_of(jobs)
-    scale = np.full(count, np.nan)
-    for rows in (past, study.controls, study):
-        job = rows.job[rows.first]
-        mean = ratio(np.bincount(job, rows.presence * rows.level, count), np.bincount(job, rows.presence, count))
+    means = [job_means(rows, rows.job[rows.first], rows.level, rows.presence) for rows in (past, study.controls, study)]
+    return with_scales(quotas, study.jobs, means)
+
+
+def quotas_seen(rows: ObservedRows, job: Ints, quota: Floats) -> pd.DataFrame:
+    """Return the sums of quotas by job, of the jobs of these rows: job, quota."""
+    present = np.flatnonzero(np.bincount(rows.job, minlength=len(rows.jobs)))
+    return pd.DataFrame({"job": rows.jobs[present], "quota": np.bincount(job, quota, len(rows.jobs))[present]})
+
+
+def job_means(rows: ObservedRows, job: Ints, value: Floats, weight: Floats) -> Floats:
+    """Return the weighted means of values by job, NaN of jobs without any; (J,)."""
+    return ratio(*(np.bincount(job, amount, len(rows.jobs)) for amount in (weight * value, weight)))
+
+
+def with_scales(quotas: pd.DataFrame, jobs: pd.Index, means: Sequence[Floats]) -> pd.DataFrame:
+    """Return a table of jobs with the scale of each: the first of its means that is known, else 1.
+
+    Parameters
+    ----------
+    quotas : job, quota
+    jobs : by number
+    means : each (J,) by number, NaN where not known
+    """
+    scale = np.full(len(jobs), np.nan)
+    for mean in means:
         scale = np.where(np.isnan(scale), mean, scale)
-    of_fleet = np.append(scale, np.nan)[study.jobs.get_indexer(pd.Index(quotas["job"]))]
+    of_fleet = np.append(scale, np.nan)[jobs.get_indexer(pd.Index(quotas["job"]))]
     return quotas.assign(scale=np.nan_to_num(of_fleet, nan=1.0))
 
 

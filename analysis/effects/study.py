@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.effects import stages
-from analysis.effects.cells import NEVER, JobMachineSums, StudyStays, cells, summed
+from analysis.effects.cells import NEVER, JobMachineSums, StudyStays, numbered_stays, summed
 from analysis.effects.covariates import covariates
 from analysis.effects.crossovers import observed
 from analysis.effects.estimand import Target
@@ -108,7 +108,7 @@ class Study:
     @classmethod
     def _staged(cls, coded: Observations, jobs: pd.DataFrame | None, *, link: Link, load: bool) -> "Study":
         rollout = stages.observed(coded, jobs, link=link, load=load)
-        whole = cells(rollout.rows, rollout.jobs)
+        whole = summed(rollout.stays)
         since = rollout.stages.since
         treated = np.zeros(len(whole.machines), dtype=np.bool_) if since is None else since < NEVER
         names = ", ".join(map(str, rollout.dropped))
@@ -219,24 +219,12 @@ def _study_stays(
         arms, measured = _one_arm(study, now.level), _one_arm(study, study.level)
     else:
         arms, measured = _both_arms(now, _without(having, told, scale)), _both_arms(study, having)
-    observed_stays = np.isfinite(arms).any(axis=1)
-    first = study.first[observed_stays]
-    job = place[study.job[first]]
-    if (job < 0).any():
-        raise InputError(f"job {study.jobs[study.job[first[job < 0][0]]]} is not among the fleet's jobs")
-    machines, machine = np.unique(study.machine[first], return_inverse=True)
-    return StudyStays(
-        machine=machine,
-        job=job,
-        quota=study.weight[first],
-        presence=study.counting(target)[observed_stays],
-        arms=arms[observed_stays],
-        measured=measured[observed_stays],
-        x=covariates(past, now, scale, link=link, load=load)[observed_stays],
-        fleet=fleet,
-        machines=study.machines[machines],
-        before=_quota_before(past)[machines],
-        racks=None if racks is None else racks.reindex(study.machines[machines]),
+    whole = np.flatnonzero(np.isfinite(arms).any(axis=1))
+    presence, x = study.counting(target)[whole], covariates(past, now, scale, link=link, load=load)[whole]
+    stays = numbered_stays(study, study.first[whole], fleet, presence, arms[whole], measured=measured[whole], x=x)
+    return stays._replace(
+        before=_quota_before(past)[np.unique(study.machine[study.first[whole]])],
+        racks=None if racks is None else racks.reindex(stays.machines),
         level=level,
     )
 

@@ -174,6 +174,8 @@ def test_too_little_is_said():
     apart["job"] = np.where(apart.groupby("machine")["treated"].transform("max") == 1, "a", "b")
     with pytest.raises(NotEnoughDataError, match="jobs seen with and without the feature in one period"):
         staged(apart)
+    with pytest.raises(ValueError, match="each job must be there once, 5 is again in row 6"):
+        staged(table().assign(value=1.0), pd.concat([JOBS, JOBS[5:]]))
     with pytest.raises(ValueError, match="job 5 is not among the fleet's jobs"):
         staged(table().assign(value=1.0), JOBS.iloc[:5])
     with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
