@@ -335,6 +335,20 @@ def parse_where(texts: Iterable[str]) -> Where:
     return tuple(restrictions)
 
 
+def where_text(name: str, values: Iterable[str]) -> str:
+    r"""Return a restriction as `parse_where` reads it.
+
+    Examples
+    --------
+    >>> where_text("function", ["f(int, char)", "a,b"])
+    'function=f\\(int\\, char\\),a\\,b'
+    >>> parse_where([where_text("function", ["f(int, char)", "a,b"])])
+    (('function', ('f(int, char)', 'a,b')),)
+    """
+    escaped = (re.sub(r"([\\,(){}<>\[\]])", r"\\\1", value) for value in values)
+    return f"{name}={','.join(escaped)}"
+
+
 def restriction_text(value: object) -> str:
     """Return a value of a dimension as it is written in a restriction.
 

@@ -368,6 +368,7 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
     from analysis.profiling.database import Database
     from analysis.profiling.formats.extract import extract, extract_parts
     from analysis.profiling.query import Query, event_or_default, parse_where, unknown
+    from analysis.profiling.sampled_stacks import TooManyStacksError
 
     if form not in FORMATS:
         raise FaultsError([Fault("--format", 0, 0, "", closest(form, FORMATS), shown(form))])
@@ -383,7 +384,10 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         query, unit = Query(event, where=where), database.units().get(event, "")
         parts = extract_parts(database, query, out.name)
         if form == "llvm":
-            parts = iter([extract(database, query, out.name)])
+            try:
+                parts = iter([extract(database, query, out.name)])
+            except TooManyStacksError as error:
+                raise FaultsError([Fault("--where", 0, 0, "", f"{error}, as --where image=NAME does")]) from None
         first = [next(parts)]
         measures, notes = first[0].measures, [*first[0].notes]
         fits = len(measures) > 1

@@ -1,26 +1,33 @@
 """A profile as a file for other tools: pprof, folded stacks, speedscope; and the rows of a query as CSV."""
 
+import io
+import shlex
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from analysis.profiling.database import Database
-from analysis.profiling.formats.extract import extract
-from analysis.profiling.formats.folded import write_folded
+from analysis.profiling.formats.extract import extract, most_samples
+from analysis.profiling.formats.folded import folded_lines
 from analysis.profiling.formats.foreign import Frame
 from analysis.profiling.formats.pprof_writing import write_pprof
 from analysis.profiling.formats.speedscope import write_speedscope
 from analysis.profiling.frames import Amounts, Frames, same_paths
-from analysis.profiling.query import Query, QueryError
+from analysis.profiling.query import Query, QueryError, where_text
+from analysis.profiling.sampled_stacks import TooManyStacksError
 from models.arrays import unique_sorted
 from scenarios.web.calls import ROOTS
 from scenarios.web.listing import with_intervals
-from scenarios.web.parameters import Pairs, read
+from scenarios.web.parameters import Pairs, RefusedError, read
 from scenarios.web.site import ProfileSite
 from scenarios.web.tree import PathFrames
 
 _MOST_PATHS = 200_000
+_MEGABYTES = 500
+"""Of what a page holds while it writes `most_samples`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +43,47 @@ class ExportedFile:
 def pprof(site: ProfileSite, pairs: Pairs) -> ExportedFile:
     """Return the samples of a query as a gzipped pprof profile."""
     query = read(pairs, site.default(ROOTS, stacks=True)).query
-    return ExportedFile(
-        query.event, ".pb.gz", "application/gzip", write_pprof(extract(site.database, query, site.name))
-    )
+    with _few_enough(site, query, "pprof", ".pb.gz"):
+        profile = extract(site.database, query, site.name)
+    return ExportedFile(query.event, ".pb.gz", "application/gzip", write_pprof(profile))
 
 
 def folded(site: ProfileSite, pairs: Pairs) -> ExportedFile:
     """Return the samples of a query as folded stacks."""
     query = read(pairs, site.default(ROOTS, stacks=True)).query
-    profile = extract(site.database, query, site.name)
-    return ExportedFile(
-        query.event, ".folded", "text/plain", write_folded(profile, profile.measures[-1].event).encode()
-    )
+    with _few_enough(site, query, "folded", ".folded", weighted=True):
+        profile = extract(site.database, query, site.name)
+    content = io.BytesIO()
+    content.writelines(line.encode() for line in folded_lines([profile], profile.measures[-1].event))
+    return ExportedFile(query.event, ".folded", "text/plain", content.getvalue())
 
 
 def speedscope(site: ProfileSite, pairs: Pairs) -> ExportedFile:
     """Return the samples with stacks of a query as speedscope's JSON, root frames before them."""
     request = read(pairs, site.default(ROOTS, stacks=True))
     query = replace(request.query, by=ROOTS)
-    paths, value = _greatest(site.database, query)
+    with _few_enough(site, query, "speedscope", ".speedscope.json", weighted=True):
+        paths, value = _greatest(site.database, query)
     frames, code = [*map(Frame, paths.names)], paths.code.tolist()
     stacks = (code[begin:end] for begin, end in pairwise(paths.first.tolist()))
     unit = site.database.units().get(query.event, "")
     written = write_speedscope(f"{site.name}: {query.event}", unit, frames, stacks, value.tolist())
     return ExportedFile(query.event, ".speedscope.json", "application/json", written)
+
+
+@contextmanager
+def _few_enough(site: ProfileSite, query: Query, form: str, suffix: str, *, weighted: bool = False) -> Generator[None]:
+    """Refuse what a page has no room for, with the command that has."""
+    try:
+        yield
+    except TooManyStacksError:
+        where = [word for name, values in query.where for word in ("--where", where_text(name, values))]
+        command = ["wsc", "profile", "export", str(site.run), "--format", form, "--event", query.event, *where]
+        command += ["--weighted"] * weighted + ["--out", f"{site.name}{suffix}"]
+        times = "" if query.since_s is query.until_s is None else ", of all times,"
+        most = f"more than {most_samples(site.database):,} call paths and places take over {_MEGABYTES} MB in a page"
+        cure = f"restrict the query, or write it{times} by: {shlex.join(command)}"
+        raise RefusedError([f"{most}; {cure}"]) from None
 
 
 def _greatest(database: Database, query: Query) -> tuple[PathFrames, Amounts]:
@@ -68,7 +92,7 @@ def _greatest(database: Database, query: Query) -> tuple[PathFrames, Amounts]:
     Paths of one value are in order of their root frames and stacks.
     """
     state = database.identity
-    sums = database.stack_sums(query)
+    sums = database.stack_sums(query, most=most_samples(database))
     new = np.append(True, sums.stack[1:] != sums.stack[:-1])[: len(sums.stack)]
     paths = PathFrames(*database.frames_on(sums.stack[new], 1))
     if database.identity != state:

@@ -93,7 +93,7 @@ def extract(database: Database, query: Query, name: str = "profile") -> ForeignP
     Raises
     ------
     TooManyStacksError
-        If it takes several of the parts of `extract_parts`.
+        If there are more than `most_samples`: `extract_parts` takes any number.
     QueryError
         If the event or a value of a restriction is not in the profile.
     ProfileError
@@ -141,6 +141,12 @@ def extract_parts(database: Database, query: Query, name: str = "profile") -> It
         yield whole.pop()
 
 
+def most_samples(database: Database) -> int:
+    """Return how many sums of samples of a profile are in memory at once: fewer where its call paths are deep."""
+    _, stacks, frames = database.stack_numbers()
+    return min(MOST_ROWS, max(_MOST_FRAMES * max(stacks, 1) // max(frames, 1), 1))
+
+
 @dataclass(slots=True)
 class _Parts:
     """The parts of a profile, of which only one is in memory."""
@@ -163,9 +169,7 @@ class _Parts:
 
     def __post_init__(self) -> None:
         self.state = self.database.identity
-        least, end, frames = self.database.stack_numbers()
-        self.whole = least, end
-        self.most = min(MOST_ROWS, max(_MOST_FRAMES * max(end, 1) // max(frames, 1), 1))
+        self.whole, self.most = self.database.stack_numbers()[:2], most_samples(self.database)
 
     def several(self) -> Iterator[ForeignProfile]:
         """Yield the parts, each of a span of stacks with few enough sums."""

@@ -1,11 +1,14 @@
 """Files that pages are written as have the greatest call paths, those of equal functions as one."""
 
 import json
+import shlex
 from collections import Counter
 
 import pytest
 
+from scenarios.profiling import files
 from scenarios.web import exports
+from scenarios.web.parameters import RefusedError
 from scenarios.web.site import ProfileSite
 from tests.helpers.profile_tables import long_form, random_tables, write_folder
 
@@ -45,3 +48,29 @@ def test_a_file_of_an_event_without_call_paths_has_none(tmp_path):
     site = ProfileSite(write_folder(tmp_path, random_tables(1)))
     (profile,) = json.loads(exports.speedscope(site, [("event", "cycles")]).content)["profiles"]
     assert (profile["samples"], profile["weights"], profile["endValue"]) == ([], [], 0)
+
+
+@pytest.mark.parametrize(
+    ("export", "form", "more"),
+    [
+        (exports.pprof, "pprof", []),
+        (exports.folded, "folded", ["--weighted"]),
+        (exports.speedscope, "speedscope", ["--weighted"]),
+    ],
+)
+def test_what_a_page_has_no_room_for_is_written_by_the_command_that_it_names(tmp_path, monkeypatch, export, form, more):
+    tables = random_tables(1, rows=400)
+    tables["locations"]["function"] = ["f(int, char)", "main"] * 6
+    folder = write_folder(tmp_path / "a run", tables)
+    pairs = [("event", "cpu_time"), ("where", "function=f(int, char)"), ("where", "function=main")]
+    whole = export(ProfileSite(folder), pairs).content
+    monkeypatch.setattr("analysis.profiling.formats.extract.MOST_ROWS", 3)
+    with pytest.raises(RefusedError, match=r"more than 3 call paths and places take over \d+ MB in a page") as caught:
+        export(ProfileSite(folder), pairs)
+    (problem,) = caught.value.problems
+    words, out = shlex.split(problem.partition("write it by: ")[2]), tmp_path / "out"
+    asks = ["wsc", "profile", "export", str(folder), "--format", form, "--event", "cpu_time", "--where"]
+    assert (words[:9], words[10:-1]) == (asks, [*more, "--out"])
+    files.export([folder], form, out, files.ExportSelection("cpu_time", (words[9],), weighted=bool(more)))
+    if form == "folded":
+        assert out.read_bytes() == whole
