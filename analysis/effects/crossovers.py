@@ -10,10 +10,10 @@ from typing import NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from analysis.effects.cells import JobMachineSums, cells
-from analysis.effects.observations import checked, exposure, identity, numbered
-from analysis.effects.stays import ObservedRows, fleet_of
-from analysis.effects.switching import Switched, course_variance, switched
+from analysis.effects.cells import JobMachineSums, StudyStays, numbered_stays, summed
+from analysis.effects.observations import Observations, checked, exposure, numbered
+from analysis.effects.stays import ObservedRows, fleet_of, scale_of
+from analysis.effects.switching import Switched, SwitchedStays, SwitchingValues, course_variance, switched
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
@@ -28,9 +28,9 @@ _SETTLED = 1e-11
 class Gains(NamedTuple):
     """What a crossover shows."""
 
-    stays: pd.DataFrame
-    """One row per stay seen with and without the feature: job, machine, quota, presence, off (NaN), on (1 plus its
-    relative gain, times the job's scale)."""
+    stays: StudyStays
+    """Stays seen with and without the feature; their arm with it is 1 plus their relative gain, times the job's scale.
+    """
     shared: float
     """Variance of the fleet's relative gain by what machines that switch together have in common."""
 
@@ -62,7 +62,7 @@ class _Rows(NamedTuple):
         )
 
 
-def gains(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> Gains:
+def gains(observed: ObservedRows, fleet: pd.DataFrame) -> Gains:
     """Return what each stay gains by the feature, relative to its job's level, without what its job does in common.
 
     A job's course takes a share of 1 / (n - 1) of the squares of differences between its n stays; that is given back,
@@ -70,25 +70,20 @@ def gains(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Serie
 
     Parameters
     ----------
-    table : period, job, machine, weight, value, treated (boolean), perhaps present_s
-    identity : columns that tell one stay from another
-    by : (N,) exposure of each row
-    scale : performance of each job, indexed by job
+    observed : rows of the study
+    fleet : job, quota, scale
     """
-    present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    rows = _rows(table, identity, by, scale)
+    rows = _rows(observed, scale_of(fleet, observed.jobs))
     units = _units(rows)
     rows = _comparable(rows)
     if not len(rows.row):
         raise NotEnoughDataError(1, 0, _NOTHING)
     stay, first = numbered([rows.stay])
     rows = rows._replace(stay=stay)
-    gained = table.iloc[rows.row[first]][["job", "machine", "weight"]].reset_index(drop=True)
-    gained = gained.rename(columns={"weight": "quota"})
-    presence = np.bincount(stay, present[rows.row])
+    presence = np.bincount(stay, observed.present[rows.row])
     presence = presence / presence.max()
     job = numbered([rows.job[first]])[0]
-    scales = scale.reindex(gained["job"]).to_numpy(dtype=np.float64)
+    scales = scale_of(fleet, observed.jobs)[rows.job[first]]
     common, effect = _fitted(rows)
     levels = [_sums(rows, arm, rows.by * rows.value) / _sums(rows, arm, rows.by * common) for arm in (False, True)]
 
@@ -100,26 +95,31 @@ def gains(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Serie
     number = np.bincount(job)[job]
     # The mean gain is a ratio, so what varies is a stay's gain less what its level lets expect.
     gain = mean(gain) + (gain - mean(gain) * share) * np.sqrt((number - 1.0) / np.maximum(number - 2.0, 1.0))
-    weight = np.where(number > 2, gained["quota"].to_numpy(dtype=np.float64) * presence * scales, 0.0)
+    weight = np.where(number > 2, observed.weight[rows.row[first]] * presence * scales, 0.0)
     shared = _shared(rows, common * effect, share * weight / max(float(weight.sum()), 1e-300), units)
-    gained = gained.assign(presence=presence, off=np.nan, on=(1.0 + gain) * scales)
-    return Gains(gained[number > 2].reset_index(drop=True), shared)
+    told = number > 2
+    arms = _with_feature((1.0 + gain) * scales)[told]
+    return Gains(numbered_stays(observed, rows.row[first[told]], fleet, presence[told], arms), shared)
 
 
-def _rows(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> _Rows:
-    job, jobs = pd.factorize(table["job"])
-    scales = scale.reindex(jobs).to_numpy(dtype=np.float64)
-    if np.isnan(scales).any():
-        raise InputError(f"job {jobs[int(np.isnan(scales).argmax())]} is not among the fleet's jobs")
+def _with_feature(level: Floats) -> Floats:
+    """Return both arms of stays whose difference is their own: (S, 2), NaN without the feature."""
+    return np.stack([np.full(len(level), np.nan), level], axis=1)
+
+
+def _rows(observed: ObservedRows, scale: Floats) -> _Rows:
+    unknown = np.isnan(scale[observed.job])
+    if unknown.any():
+        raise InputError(f"job {observed.jobs[observed.job[unknown.argmax()]]} is not among the fleet's jobs")
     return _Rows(
-        np.arange(len(table)),
-        numbered([table[name] for name in identity])[0],
-        job.astype(np.int64),
-        pd.factorize(table["machine"])[0].astype(np.int64),
-        pd.factorize(table["period"], sort=True)[0].astype(np.int64),
-        by,
-        table["value"].to_numpy(dtype=np.float64) / scales[job],
-        table["treated"].to_numpy(dtype=np.bool_),
+        np.arange(len(observed)),
+        observed.place,
+        observed.job,
+        numbered([observed.machine])[0],
+        np.unique(observed.period, return_inverse=True)[1],
+        observed.by,
+        observed.value / scale[observed.job],
+        observed.treated,
     )
 
 
@@ -265,55 +265,80 @@ class Switchable:
         >>> switchable.cells(np.array([[True, False], [False, True]])).y[:, 1].round(9)
         array([1.1, 1.1])
         """
-        known, off, on = checked(never), *(checked(table).rows for table in arms)
-        never = known.rows
+        known, *both = (checked(table) for table in (never, *arms))
         (rows,) = ObservedRows.of(known)
         fleet = fleet_of(rows[:0], rows, jobs)
-        table = never.assign(never=never["value"], off=off["value"], on=on["value"])
-        by = np.stack([exposure(off), exposure(on)], axis=1)
-        return cls(switched(table, identity(never), by, _scales(fleet)), fleet, known.of_machines("rack"))
+        states = np.stack([table.rows["value"].to_numpy(dtype=np.float64) for table in both], axis=1)
+        values = SwitchingValues(rows.value, states, np.stack([exposure(table.rows) for table in both], axis=1))
+        crossover = switched(rows, values, fleet, known.codes("rack"), known.codes("domain"))
+        return cls(crossover, fleet, known.of_machines("rack"))
 
     def cells(self, plan: Bools) -> JobMachineSums:
         """Return the cells of a plan, (M, P): who has the feature when."""
         return _crossed(self.switched.planned(plan), self.fleet, self.racks)
 
 
-def _scales(fleet: pd.DataFrame) -> "pd.Series[float]":
-    """Return the scale of each job, indexed by job."""
-    return fleet.set_index("job")["scale"]
-
-
 def _crossed(crossover: Switched, fleet: pd.DataFrame, racks: pd.Series | None) -> JobMachineSums:
     """Return the cells of a crossover: of all machines that have a stay seen in both states."""
-    rows = crossover.gains().dropna(subset=["gain"])
-    if rows.empty:
+    gain = crossover.gains()
+    known = np.flatnonzero(np.isfinite(gain))
+    if not len(known):
         raise NotEnoughDataError(1, 0, _NOTHING)
-    rows = rows.assign(off=np.nan, on=(1.0 + rows["gain"]) * rows["job"].map(_scales(fleet)))
-    whole = cells(rows, fleet, racks=racks, known=True, shared=course_variance(crossover))
+    stays = SwitchedStays._make(column[known] for column in crossover.stays)
+    arms = _with_feature((1.0 + gain[known]) * fleet["scale"].to_numpy(dtype=np.float64)[stays.job])
+    machines, machine = np.unique(stays.machine, return_inverse=True)
+    own = StudyStays(
+        machine=machine,
+        job=stays.job,
+        quota=stays.quota,
+        presence=stays.presence,
+        arms=arms,
+        measured=arms,
+        x=np.zeros((len(known), 0)),
+        fleet=fleet,
+        machines=crossover.names[machines],
+    )
+    whole = _own_differences(own, racks, course_variance(crossover))
     return replace(whole, switched=crossover.of(whole.machines))
 
 
-def observed(study: pd.DataFrame, fleet: pd.DataFrame, racks: pd.Series | None, few: pd.Index | None) -> JobMachineSums:
+def _own_differences(stays: StudyStays, racks: pd.Series | None, shared: float) -> JobMachineSums:
+    """Return the cells of stays that are their own controls."""
+    of_machines = None if racks is None else racks.reindex(stays.machines)
+    return replace(summed(stays._replace(racks=of_machines)), known=True, shared=shared)
+
+
+def observed(observations: Observations, jobs: pd.DataFrame | None = None) -> JobMachineSums:
     """Return the cells of a crossover that was observed.
+
+    What jobs do in common is learnt from machines that never switched, if there are as many as of those that did.
 
     Parameters
     ----------
-    study : checked observations
-    fleet : job, quota, scale
-    racks : rack of each machine, indexed by machine
-    few : machines that switched, if there are enough others that never did; else what jobs do in common is learnt from
-        those that switched
+    observations : checked
+    jobs : job, quota of the whole fleet; without it a job weighs as its rows in the study do
     """
-    by, keys, scale = exposure(study), identity(study), _scales(fleet)
-    if few is None:
-        own = gains(study, keys, by, scale)
-        return cells(own.stays, fleet, racks=racks, known=True, shared=own.shared)
-    off, on = ~study["treated"], study["treated"]
-    switching, always = study["machine"].isin(few), study.groupby("machine")["treated"].transform("all")
-    states = {"off": off & switching, "on": on & switching, "never": off & ~switching}
-    table = study.assign(**{name: study["value"].where(where) for name, where in states.items()})
+    before, rows = ObservedRows.of(observations)[0].split(observations.study)
+    fleet, racks = fleet_of(before, rows, jobs), observations.of_machines("rack")
+    del before
+    if (observations.never & ~observations.ever).sum() < observations.switching.sum():
+        own = gains(rows, fleet)
+        return _own_differences(own.stays, racks, own.shared)
+    switching, never = observations.switching[rows.machine], ~observations.ever[rows.machine]
     # A period in which nothing is without the feature all along cannot be told from the feature.
-    told = ~always & states["never"].groupby(study["period"]).transform("any")
+    told = (switching | never) & (np.bincount(rows.period, never) > 0)[rows.period]
     if not (told & switching).any():
         raise NotEnoughDataError(1, 0, _NOTHING)
-    return _crossed(switched(table[told], keys, np.stack([by, by], axis=1)[told], scale), fleet, racks)
+    rows, switching = rows[told], switching[told]
+    on = rows.treated
+    states = np.stack([switching & ~on, switching & on], axis=1)
+    values = SwitchingValues(
+        np.where(switching, np.nan, rows.value),
+        np.where(states, rows.value[:, None], np.nan),
+        np.stack([rows.by, rows.by], axis=1),
+    )
+    rack, domain = (
+        None if codes is None else codes[observations.study][told]
+        for codes in (observations.codes("rack"), observations.codes("domain"))
+    )
+    return _crossed(switched(rows, values, fleet, rack, domain), fleet, racks)

@@ -457,6 +457,10 @@ class Observations:
         first[self.machine[known]] = known
         return self.rows[name].reindex(first).set_axis(self.machines.rename("machine"))
 
+    def codes(self, name: str) -> Ints | None:
+        """Return (N,) numbers of a column's values, −1 where it has none; None where the table has no such column."""
+        return pd.factorize(self.rows[name])[0].astype(np.int64) if name in self.rows else None
+
     def _on_machines(self, rows: Bools) -> Bools:
         return np.asarray(np.bincount(self.machine, rows, len(self.machines)) > 0, dtype=np.bool_)
 

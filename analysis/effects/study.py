@@ -81,9 +81,9 @@ class Study:
         for arm, what in ((coded.treated, "with the feature"), (~coded.treated, "without the feature")):
             if not arm.any():
                 raise NotEnoughDataError(1, 0, f"observations {what}")
-        racks, platforms = coded.of_machines("rack"), coded.of_machines("platform")
         if coded.switching.any():
-            return cls._crossover(coded, jobs, racks)
+            return cls._crossover(coded, jobs)
+        racks, platforms = coded.of_machines("rack"), coded.of_machines("platform")
         how = _Known(jobs, racks, link, load, target)
         whole = summed(_study_stays(how, *ObservedRows.of(coded)[0].split(coded.study)))
         machines = np.unique(coded.machine[coded.study])
@@ -91,12 +91,9 @@ class Study:
         return cls(replace(whole, target=target, platform=platform), coded.ever[machines], "concurrent")
 
     @classmethod
-    def _crossover(cls, coded: Observations, jobs: pd.DataFrame | None, racks: pd.Series | None) -> "Study":
-        fleet = fleet_of(*ObservedRows.of(coded)[0].split(coded.study), jobs)
-        enough = (coded.never & ~coded.ever).sum() >= coded.switching.sum()
-        few = coded.machines[coded.switching] if enough else None
+    def _crossover(cls, coded: Observations, jobs: pd.DataFrame | None) -> "Study":
         try:
-            whole = observed(coded.rows[coded.study], fleet, racks, few)
+            whole = observed(coded, jobs)
         except NotEnoughDataError:
             if coded.treated[coded.period == 0].all():
                 losing = int(coded.switching.sum())

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.effects.observations import numbered
+from analysis.effects.stays import ObservedRows, places
 from models.arrays import Bools, Floats, Ints
 from models.code.compiled import njit
 from models.errors import InputError
@@ -166,14 +167,39 @@ class UnswitchedRows(NamedTuple):
     apart: Floats
 
 
+class SwitchingValues(NamedTuple):
+    """What N rows of a crossover did in the states that they can be in."""
+
+    never: Floats
+    """(N,) performance of what never switches, NaN where that was not observed."""
+    states: Floats
+    """(N, 2) performance switched off, and on, of machines that can switch; NaN where that was not observed."""
+    by: Floats
+    """(N, 2) exposure switched off (and never switched), and on."""
+
+
+class SwitchedStays(NamedTuple):
+    """S stays of machines that can switch."""
+
+    job: Ints
+    """(S,) place among the fleet's jobs."""
+    machine: Ints
+    """(S,) place among all machines' names."""
+    quota: Floats
+    """(S,)"""
+    presence: Floats
+    """(S,) relative to the longest."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Switched:
     """A crossover of some machines: what they do switched off and on, and what all that never switch have in common."""
 
     rows: SwitchableRows
     common: Common
-    stays: pd.DataFrame
-    """One row per stay: job, machine, quota, presence."""
+    stays: SwitchedStays
+    names: pd.Index
+    """Of all machines."""
     plan: Bools
     """(M, P) who has the feature when."""
     unit: Ints
@@ -187,8 +213,7 @@ class Switched:
     @property
     def machines(self) -> pd.Index:
         """(M,) their names."""
-        names: pd.Index = pd.Index(self.stays["machine"].to_numpy()[self.rows.stay[self.rows.start]])
-        return names
+        return self.names[self.stays.machine[self.rows.stay[self.rows.start]]]
 
     def of(self, machines: pd.Index) -> Self:
         """Return the crossover of some of its machines; the others, though they switch, tell nothing any more."""
@@ -200,29 +225,29 @@ class Switched:
         """Return the same machines, each a unit of its own, switching by another plan, (M, P)."""
         return replace(self, plan=plan, unit=np.arange(len(plan)), own=_own(self.rows, plan))
 
-    def gains(self) -> pd.DataFrame:
-        """Return the stays with their gain by the feature, each machine beside all others that never switch.
+    def gains(self) -> Floats:
+        """Return the stays' gains by the feature, each machine beside all others that never switch.
 
         Returns
         -------
-        pd.DataFrame
-            job, machine, quota, presence, gain (relative to the job's mean without the feature; NaN of a stay that was
-            not seen in both states).
+        (S,) array
+            Relative to the job's mean without the feature; NaN of a stay that was not seen in both states.
         """
-        level = np.full((len(self.stays), 2), np.nan)
+        stays = len(self.stays.job)
+        level = np.full((stays, 2), np.nan)
         alone(self.rows, self.common, self.own, level)
         known = np.flatnonzero(np.isfinite(level).all(axis=1))
-        job, presence = (self.stays[name].to_numpy()[known] for name in ("job", "presence"))
-        group, _ = numbered([pd.Series(job)])
+        presence = self.stays.presence[known]
+        group, _ = numbered([self.stays.job[known]])
         total = np.bincount(group, presence)
         mean = np.bincount(group, presence * level[known, 0]) / total
         share = level[known, 0] / mean[group]
         gain = level[known, 1] / mean[group] - share
         typical = (np.bincount(group, presence * gain) / total)[group]
-        gained = np.full(len(self.stays), np.nan)
+        gained = np.full(stays, np.nan)
         # The mean gain is a ratio, so what varies is a stay's gain less what its level lets expect.
         gained[known] = typical + gain - typical * share
-        return self.stays.assign(gain=gained)
+        return gained
 
     def totals(self) -> Floats:
         """Return each machine's performance without and with the feature, (M, 2), as it was seen: sums over its stays.
@@ -230,53 +255,55 @@ class Switched:
         Stays weigh by quota and presence, and count if they were seen in both states.
         """
         sums = [
-            np.bincount(self.rows.stay, np.where(self.own.state == state, part, 0.0), len(self.stays))
+            np.bincount(self.rows.stay, np.where(self.own.state == state, part, 0.0), len(self.stays.job))
             for part in (self.own.above, self.own.by)
             for state in (0, 1)
         ]
         known = (sums[2] > 0) & (sums[3] > 0)
-        weight = np.where(known, self.stays["quota"] * self.stays["presence"], 0.0) * self.scale
-        machine = self.machines.get_indexer(pd.Index(self.stays["machine"]))
+        weight = np.where(known, self.stays.quota * self.stays.presence, 0.0) * self.scale
+        machine = self.machines.get_indexer(self.names[self.stays.machine])
         mean = [np.divide(sums[at], sums[at + 2], out=np.zeros(len(known)), where=known) for at in (0, 1)]
         sums = [np.bincount(machine[known], (weight * level)[known], len(self.plan)) for level in mean]
         return np.stack(sums, axis=1, dtype=np.float64)
 
 
-def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Series[float]") -> Switched:
+def switched(
+    observed: ObservedRows, values: SwitchingValues, fleet: pd.DataFrame, racks: Ints | None, domains: Ints | None
+) -> Switched:
     """Return a crossover as arrays.
 
-    Machines with a value `off` or `on` can switch; all rows with a value `never` tell what never switches.
+    Machines with a value in a state can switch; all rows with a value as one that never switches tell what never does.
 
     Parameters
     ----------
-    table : period, job, machine, weight, never, off, on (performance, NaN where not observed), treated (boolean, the
-        plan), perhaps rack, present_s
-    identity : columns that tell one stay from another
-    by : (N, 2) exposure of each row switched off (and never switched), and on
-    scale : performance of each job, indexed by job
+    observed : N rows, of which `treated` is the plan
+    values : of the rows
+    fleet : job, quota, scale
+    racks, domains : (N,) numbers, −1 of a row that is in none; or None
     """
-    job = pd.Index(scale.index).get_indexer(pd.Index(table["job"])).astype(np.int64)
+    job = places(fleet, observed.jobs)[observed.job]
     if (job < 0).any():
-        raise InputError(f"job {table['job'].to_numpy()[job < 0][0]} is not among the fleet's jobs")
-    period, periods = pd.factorize(table["period"], sort=True)
-    rack, _ = pd.factorize(table["rack"] if "rack" in table else table["machine"])
-    present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
-    present = present / present.max()
-    never, states = table["never"].to_numpy(dtype=np.float64), table[["off", "on"]].to_numpy(dtype=np.float64)
-    known, can = np.isfinite(never), np.isfinite(states).any(axis=1)
-    stay, _ = numbered([table[name] for name in identity])
+        raise InputError(f"job {observed.jobs[observed.job[job < 0][0]]} is not among the fleet's jobs")
+    if racks is not None and (racks < 0).any():
+        raise InputError(f"machine {observed.machines[observed.machine[racks < 0][0]]} is in no rack")
+    periods, period = np.unique(observed.period, return_inverse=True)
+    host, _ = numbered([observed.machine])
+    rack = host if racks is None else numbered([racks])[0]
+    scale = fleet["scale"].to_numpy(dtype=np.float64)
+    present, by, stay = observed.present / observed.present.max(), values.by, observed.place
+    known, can = np.isfinite(values.never), np.isfinite(values.states).any(axis=1)
     told = present * known
-    apart = _apart(np.where(known, never, 0.0), known * by[:, 0], stay)
+    apart = _apart(np.where(known, values.never, 0.0), known * by[:, 0], stay)
     # A rack of its own tells nothing of a machine but itself.
-    racked = told * float("rack" in table)
+    racked = told * float(racks is not None)
     common, rest = _common((job, rack, period), (len(scale), len(periods)), told, racked, apart)
-    beside = UnswitchedRows(pd.factorize(table["machine"])[0], job, period, rack, told, np.stack([apart, rest], axis=1))
-    machine, machines = pd.factorize(table["machine"].to_numpy()[can], sort=True)
+    beside = UnswitchedRows(host, job, period, rack, told, np.stack([apart, rest], axis=1))
+    machines, machine = np.unique(observed.machine[can], return_inverse=True)
     taken = np.flatnonzero(can)[np.lexsort((stay[can], machine))]
     machine = np.sort(machine)
     number, first = numbered([stay[taken]])
     start, end = (np.searchsorted(machine, np.arange(len(machines)), side) for side in ("left", "right"))
-    level = np.asarray(scale.to_numpy(dtype=np.float64)[job[taken]], dtype=np.float64)
+    level = scale[job[taken]]
     rows = SwitchableRows(
         start=start,
         end=end,
@@ -285,18 +312,21 @@ def switched(table: pd.DataFrame, identity: list[str], by: Floats, scale: "pd.Se
         job=job[taken].astype(np.int32),
         period=period[taken].astype(np.int32),
         by=by[taken],
-        value=states[taken] / level[:, None],
+        value=values.states[taken] / level[:, None],
         presence=told[taken],
         apart=beside.apart[taken],
     )
     plan = np.zeros((len(machines), len(periods)), dtype=np.bool_)
-    plan[machine, rows.period] = table["treated"].to_numpy(dtype=np.bool_)[taken]
+    plan[machine, rows.period] = observed.treated[taken]
+    time, whole = np.bincount(number, present[taken]), taken[first]
+    presence = time / max(float(time.max(initial=0.0)), 1e-300)
     return Switched(
         rows=rows,
         common=common,
-        stays=_stays(table.iloc[taken[first]], np.asarray(np.bincount(number, present[taken]), dtype=np.float64)),
+        stays=SwitchedStays(job[whole], observed.machine[whole], observed.weight[whole], presence),
+        names=observed.machines,
         plan=plan,
-        unit=_units(table, taken[start], plan),
+        unit=_units(None if domains is None else domains[taken[start]], plan),
         own=_own(rows, plan),
         scale=level[first],
         beside=UnswitchedRows._make(column[known & ~can] for column in beside),
@@ -319,26 +349,20 @@ def _common(
     return Common(count, total, *of_rack), rest
 
 
-def _stays(first: pd.DataFrame, presence: Floats) -> pd.DataFrame:
-    """Return job, machine, quota and relative presence of stays, given the first row of each."""
-    stays = first[["job", "machine", "weight"]].rename(columns={"weight": "quota"}).reset_index(drop=True)
-    return stays.assign(presence=presence / max(presence.max(initial=0.0), 1e-300))
-
-
 def _own(rows: SwitchableRows, plan: Bools) -> PlannedRows:
     state = plan[np.repeat(np.arange(len(plan)), rows.end - rows.start), rows.period].astype(np.int8)
     by, value = (np.where(state == 1, pair[:, 1], pair[:, 0]) for pair in (rows.by, rows.value))
     return PlannedRows(state, by, by * value)
 
 
-def _units(table: pd.DataFrame, first: Ints, plan: Bools) -> Ints:
+def _units(domain: Ints | None, plan: Bools) -> Ints:
     """Return the number of each machine's domain if those of a domain switch together, else its own."""
-    if "domain" not in table:
+    if domain is None:
         return np.arange(len(plan))
-    domain, domains = pd.factorize(table["domain"].to_numpy()[first])
-    having = np.stack([np.bincount(domain, period_plan, len(domains)) for period_plan in plan.T], axis=1)
-    mixed = (having > 0) & (having < np.bincount(domain)[:, None])
-    return domain.astype(np.int64) if mixed.mean() < _MIXED else np.arange(len(plan))
+    unit, _ = numbered([domain])
+    having = np.stack([np.bincount(unit, period_plan, unit.max() + 1) for period_plan in plan.T], axis=1)
+    mixed = (having > 0) & (having < np.bincount(unit)[:, None])
+    return unit if mixed.mean() < _MIXED else np.arange(len(plan))
 
 
 def coins(shape: tuple[int, ...], rng: np.random.Generator) -> Bools:
@@ -403,20 +427,20 @@ def _slopes(crossover: Switched) -> tuple[Floats, Floats, float]:
     machine = np.repeat(np.arange(len(crossover.plan)), rows.end - rows.start)
     rack = rows.rack[machine]
     of_job, of_rack = courses(rows, crossover.common, np.zeros(0, dtype=np.int64))
-    level = np.full((len(stays), 2), np.nan)
+    level = np.full((len(stays.job), 2), np.nan)
     levels(rows, (of_job, of_rack), own, np.arange(len(crossover.plan)), level)
     both_known = np.isfinite(level[:, 0]) & np.isfinite(level[:, 1])
     level = np.where(both_known[:, None], level, 0.0)
-    job = np.zeros(len(stays), dtype=np.int64)
-    job[rows.stay] = rows.job
-    presence = np.where(both_known, stays["presence"].to_numpy(dtype=np.float64), 0.0)
-    counted = presence * stays["quota"].to_numpy(dtype=np.float64) * crossover.scale
+    job, presence = stays.job, np.where(both_known, stays.presence, 0.0)
+    counted = presence * stays.quota * crossover.scale
     below, above = (np.bincount(job, presence * level[:, state]) for state in (0, 1))
     # A job counts by the quota of its stays; of its mean level without the feature, a stay has its share of presence.
     per = np.bincount(job, counted) / max(counted.sum(), 1e-300) / np.maximum(below, 1e-300)
     typical = above / np.maximum(below, 1e-300)
     part = own.by * (1.0 + of_job[rows.job, rows.period]) * (1.0 + of_rack[rack, rows.period])
-    whole = np.stack([np.bincount(rows.stay, np.where(own.state == state, part, 0.0), len(stays)) for state in (0, 1)])
+    whole = np.stack(
+        [np.bincount(rows.stay, np.where(own.state == state, part, 0.0), len(stays.job)) for state in (0, 1)]
+    )
     share = part / np.maximum(whole[own.state, rows.stay], 1e-300)
     sign = np.where(own.state == 1, -1.0, typical[rows.job])
     moved = (per[job] * presence)[rows.stay] * sign * level[rows.stay, own.state] * share

@@ -9,7 +9,6 @@ varies least over machines: the regression of the one on its difference from the
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from analysis.effects.cells import JobMachineSums
 from analysis.effects.study import Answers
@@ -105,15 +104,14 @@ def many(cells: JobMachineSums, treated: Bools, clusters: Ints) -> Answers:
 
 def _stays(switched: Switched, cells: JobMachineSums) -> _Stays:
     """Return the stays of a crossover as what cells are sums of."""
-    job = cells.jobs.get_indexer(pd.Index(switched.stays["job"]))
-    machine = cells.machines.get_indexer(pd.Index(switched.stays["machine"]))
+    job, machine, quota, presence = switched.stays
+    machine = cells.machines.get_indexer(switched.names[machine])
     pairs = np.repeat(np.arange(len(cells.machines)), np.diff(cells.start)) * len(cells.jobs) + cells.job
-    presence, quota = (switched.stays[name].to_numpy(dtype=np.float64) for name in ("presence", "quota"))
     return _Stays(
         switched.rows.stay[switched.rows.start].astype(np.int64),
         switched.rows.stay[switched.rows.end - 1].astype(np.int64) + 1,
         np.searchsorted(pairs, machine * len(cells.jobs) + job),
-        job.astype(np.int64),
+        job,
         presence,
         quota * presence * cells.scale[job],
     )

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.crossovers import gains
+from analysis.effects.crossovers import Switchable, gains
 from analysis.effects.estimators.adjusted import Adjusted
-from analysis.effects.observations import PeriodError
+from analysis.effects.observations import Observations, PeriodError
+from analysis.effects.stays import ObservedRows
 from analysis.effects.study import Study
 from models.randomness import stream
 
@@ -47,13 +48,18 @@ def regressed(table):
     return gain.mean() + (gain - gain.mean() * share) * np.sqrt((number - 1) / (number - 2))
 
 
+def gained(table, jobs=2):
+    (rows,) = ObservedRows.of(Observations.of(table))
+    return gains(rows, pd.DataFrame({"job": range(jobs), "quota": 1.0, "scale": 1.0}))
+
+
 def test_gains_are_those_of_a_poisson_regression():
     rng = np.random.default_rng(3)
     table = switched(rng, units=4, each=2, pairs=3, noise=0.1).assign(exposure=1.0)
     table["exposure"] = rng.uniform(0.5, 2.0, len(table))
-    found = gains(table, ["job", "machine"], table["exposure"].to_numpy(), pd.Series([1.0, 1.0])).stays
+    found = gained(table).stays
     for job, of in table.groupby("job"):
-        own = found[found["job"] == job].sort_values("machine")["on"].to_numpy() - 1.0
+        own = found.arms[found.job == job, 1][np.argsort(found.machine[found.job == job])] - 1.0
         assert own == pytest.approx(regressed(of), abs=1e-7)
 
 
@@ -66,12 +72,10 @@ def test_what_units_share_is_what_theory_says():
     found = []
     for seed in range(60):
         table = switched(stream(seed, "units"), units=8, pairs=10, noise=0.01, common=0.05)
-        found.append(gains(table, ["job", "machine"], np.ones(len(table)), pd.Series([1.0, 1.0])).shared)
+        found.append(gained(table).shared)
     assert np.mean(found) == pytest.approx(2 * 0.05**2 / (8 * 10) * (1 - 1 / 5), rel=0.25)
     table = switched(stream(1, "units"), units=8, pairs=10, common=0.05, single=True)
-    assert gains(table, ["job", "machine"], np.ones(len(table)), pd.Series([1.0, 1.0])).shared == pytest.approx(
-        0.0, abs=1e-7
-    )
+    assert gained(table).shared == pytest.approx(0.0, abs=1e-7)
 
 
 @pytest.mark.statistical
@@ -90,22 +94,28 @@ def test_without_an_effect_intervals_hold_zero_as_often_as_they_say():
 def test_a_machine_that_misses_periods_belongs_to_the_unit_that_it_agrees_with():
     table = switched(np.random.default_rng(5), common=0.05)
     part = table[(table["machine"] > 0) | (table["period"] > 3)]
-    one, other = (
-        gains(each, ["job", "machine"], np.ones(len(each)), pd.Series([1.0, 1.0])).shared for each in (table, part)
-    )
+    one, other = (gained(each).shared for each in (table, part))
     assert other == pytest.approx(one, rel=0.2)
 
 
 def test_jobs_of_two_stays_say_nothing_and_unknown_jobs_are_named():
     table = switched(np.random.default_rng(5))
     few = table[(table["job"] == 0) | table["machine"].isin([0, 29])]
-    made = gains(few, ["job", "machine"], np.ones(len(few)), pd.Series([1.0, 1.0]))
-    assert made.stays["job"].unique().tolist() == [0]
+    made = gained(few)
+    assert np.unique(made.stays.job).tolist() == [0]
     with pytest.raises(ValueError, match="job 1 is not among the fleet's jobs"):
-        gains(table, ["job", "machine"], np.ones(len(table)), pd.Series([1.0]))
+        gained(table, jobs=1)
 
 
 def test_one_unit_alone_has_nothing_to_be_compared_with():
     table = switched(np.random.default_rng(5))
     with pytest.raises(PeriodError, match="5 are without it later: is `treated` the wrong way round"):
         Study.of(table[table["machine"] < 5])
+
+
+def test_a_machine_in_no_rack_is_named():
+    table = switched(np.random.default_rng(5)).assign(rack=lambda rows: (rows["machine"] // 3).astype(float))
+    never = table.assign(treated=0)
+    never.loc[never["machine"] == 4, "rack"] = np.nan
+    with pytest.raises(ValueError, match="machine 4 is in no rack"):
+        Switchable.of(never, (never, never))
