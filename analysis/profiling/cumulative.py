@@ -45,10 +45,11 @@ def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.
     Raises
     ------
     QueryError, ProfileError
-        As `Database.inclusive` does, and if all rows are asked for and are too many.
+        As `Database.inclusive` does, if all rows are asked for and are too many, and if `top` is too many.
     """
-    from analysis.profiling.database import MOST_ROWS, refuse_many
+    from analysis.profiling.database import MOST_ROWS, check_top, refuse_many
 
+    check_top(top)
     if query.by and database.rows > _AT_ONCE:
         parts = max(1, database.rows // _PER_PART)
         counted = database.counted(query, lambda keys: distinct(keys, query.by)[0] % parts, stacks=True)

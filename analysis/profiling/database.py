@@ -172,7 +172,7 @@ class Database:
         ProfileError
             If samples lack a rate, or sums are too large.
         """
-        _check_top(top)
+        check_top(top)
         self._check(query)
         if top is not None and isinstance(whole := self._kept(("query", query, None)), pd.DataFrame):
             return whole.head(top)
@@ -716,7 +716,7 @@ class Database:
         function: str | None = None,
     ) -> _T:
         """Answer a question to sums of samples; where only stacks with a function matter, the others may be as one."""
-        _check_top(top)
+        check_top(top)
         self._check(query)
 
         def answer(cursor: duckdb.DuckDBPyConnection, state: Identity) -> _T:
@@ -759,7 +759,14 @@ def _source(name: str) -> str:
     return PROCESSES if of_process(name) else "locations"
 
 
-def _check_top(top: int | None) -> None:
+def check_top(top: int | None) -> None:
+    """Refuse a number of rows that no answer can have.
+
+    Raises
+    ------
+    QueryError
+        If it is below 1 or above `MOST_ROWS`.
+    """
     if top is not None and not 1 <= top <= MOST_ROWS:
         raise QueryError(f"top should be from 1 to {MOST_ROWS:,}, got {top:,}")
 

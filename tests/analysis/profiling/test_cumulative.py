@@ -57,3 +57,5 @@ def test_all_rows_are_refused_where_they_are_too_many(folder, monkeypatch):
         assert rows > len(table) == 5
         with pytest.raises(QueryError, match=f"would have {rows} rows, more than 5"):
             cumulative(database, QUERIES[0], None)
+        with pytest.raises(QueryError, match="top should be from 1 to 5, got 6"):
+            cumulative(database, QUERIES[0], 6)
