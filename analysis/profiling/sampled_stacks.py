@@ -18,6 +18,8 @@ from models.arrays import Ints
 
 _WORD = 63
 """Bits of a sum that is never negative."""
+_INTEGER_BYTES = 40
+"""What one of Python's integers takes that is beyond 64 bits."""
 
 
 class TooManyStacksError(QueryError):
@@ -45,8 +47,10 @@ class SampledStacks:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
-        return sum(own.nbytes for own in (self.key, self.stack, self.samples, self.value))
+        """Bytes of all rows and dimensions."""
+        columns = (self.key, self.stack, self.samples, self.value)
+        integers = sum(_INTEGER_BYTES * own.size for own in columns if own.dtype == object)
+        return sum(own.nbytes for own in columns) + integers + int(self.keys.memory_usage(deep=True).sum())
 
     def weights(self) -> Weights:
         """Return the sums by stack, and by key where there are dimensions."""

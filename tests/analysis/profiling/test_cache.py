@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
@@ -61,3 +63,30 @@ def test_frames_given_and_taken_do_not_share_changes():
     taken = kept.get(NOW, "q")
     taken.iloc[1, 0] = 7.0
     assert not kept.get(NOW, "q")["value"].any()
+
+
+@dataclass
+class Sums:
+    """An answer that says how large it is."""
+
+    nbytes: int
+
+
+def test_sums_count_as_many_bytes_as_they_say_and_the_bound_is_for_all():
+    kept, half = AnswerCache(), module.MOST_BYTES // 2
+    kept.put(NOW, "too many", Sums(module.MOST_BYTES + 1))
+    assert kept.get(NOW, "too many") is None
+    kept.put(NOW, "as many", Sums(module.MOST_BYTES))
+    assert kept.get(NOW, "as many") == Sums(module.MOST_BYTES)
+    for question, size in (("a", half), ("b", module.MOST_BYTES - half)):
+        kept.put(NOW, question, Sums(size))
+    assert [kept.get(NOW, question) is None for question in ("as many", "a", "b")] == [True, False, False]
+    kept.put(NOW, "c", Sums(1))
+    assert [kept.get(NOW, question) is None for question in "abc"] == [True, False, False]
+
+
+def test_no_more_answers_are_kept_than_the_bound_says():
+    kept = AnswerCache()
+    for question in range(module._MOST + 1):
+        kept.put(NOW, question, [question])
+    assert [kept.get(NOW, question) is None for question in (0, 1, module._MOST)] == [True, False, False]

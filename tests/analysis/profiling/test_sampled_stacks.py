@@ -1,5 +1,6 @@
 """Sums by stack are those of the tables put together by pandas, whatever their size."""
 
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -73,6 +74,19 @@ def test_sums_by_stack_are_exact(tmp_path, monkeypatch, query, count, period):
     assert sums.totals == total == (sum(sums.samples.tolist()), sum(sums.value.tolist()))
     assert [amounts.dtype == object for amounts in (sums.samples, sums.value)] == [own >= 2**63 for own in total]
     assert sorted(zip(sums.stack, sums.key, strict=True)) == list(zip(sums.stack, sums.key, strict=True))
+
+
+@pytest.mark.parametrize("count", [1, 2**55])
+def test_sums_say_how_many_bytes_they_take(tmp_path, count):
+    tables = random_tables(3, rows=900)
+    tables["samples"]["count"] *= count
+    with Database([write_folder(tmp_path, tables)]) as database:
+        sums = database.stack_sums(QUERIES[1])
+    columns = (sums.key, sums.stack, sums.samples, sums.value)
+    integers = [number for own in columns if own.dtype == object for number in own.tolist()]
+    taken = sum(own.nbytes for own in columns) + sum(map(sys.getsizeof, integers))
+    assert bool(integers) == (count > 1)
+    assert 0 <= sums.nbytes - sums.keys.memory_usage(deep=True).sum() - taken <= 8 * len(integers)
 
 
 def test_counts_of_another_event_may_be_as_large_as_they_like(tmp_path):

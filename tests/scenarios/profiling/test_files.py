@@ -207,6 +207,38 @@ def test_more_call_paths_than_are_in_memory_are_exported_part_by_part(tmp_path, 
         assert replace(again, size=answer.size) == answer
 
 
+def test_samples_of_one_value_are_in_order_of_application_place_sampled_and_stack(tmp_path):
+    tables = random_tables(2, rows=200)
+    tables["samples"]["count"], tables["rates"]["period"], tables["rates"]["duty"] = 1, 1, 1
+    tables["visits"]["weight"] = 1
+    tables["samples"].loc[::3, "stack"] = -1
+    tables["locations"]["function"] = [f"f{number}" for number in range(len(tables["locations"]))]
+    location = dict(zip(tables["locations"]["function"], tables["locations"]["location"], strict=True))
+    steps = tables["stacks"].sort_values("depth").groupby("stack")["location"].agg(tuple)
+    number = {path: stack for stack, path in steps.items()}
+    with Database([write_folder(tmp_path, tables)]) as database:
+        profile = extract(database, Query("cpu_time"))
+    keys = []
+    for sample in profile.samples:
+        path = tuple(location[profile.frames[at].function] for at in sample.stack)
+        stack = number[path] if sample.chain else -1 - path[0]
+        keys.append((-sample.amounts[1], profile.origins[sample.origin].application, path[0], stack))
+    assert len(number) == len(steps)
+    assert keys == sorted(keys)
+    assert len({key[:2] for key in keys}) < len(keys) / 2
+
+
+def test_an_export_whose_files_change_between_its_parts_is_refused(tmp_path, monkeypatch):
+    run = write_folder(tmp_path / "run", random_tables(2, rows=300))
+    monkeypatch.setattr("analysis.profiling.formats.extract.MOST_ROWS", 4)
+    with Database([run]) as database:
+        parts = extract_parts(database, Query("cpu_time"))
+        next(parts)
+        write_folder(tmp_path / "run", random_tables(3, rows=300))
+        with pytest.raises(QueryError, match="the profile changed while it was read"):
+            next(parts)
+
+
 def test_a_part_of_an_export_is_small_where_stacks_are_deep(tmp_path, monkeypatch):
     run = write_folder(tmp_path / "run", random_tables(2, rows=3_000))
     with Database([run]) as database:

@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from analysis.profiling.database import Database
+from analysis.profiling.query import QueryError
 from scenarios.profiling import files
 from scenarios.web import exports
 from scenarios.web.parameters import RefusedError
@@ -42,6 +44,47 @@ def test_a_file_for_speedscope_has_the_greatest_call_paths(tmp_path, monkeypatch
     assert len(sums) < len(rows[["application", "stack"]].drop_duplicates())
     assert [sums[path] for path in told] == profile["weights"] == sorted(sums.values(), reverse=True)[:most]
     assert len(set(told)) == len(told) == min(most, len(sums))
+
+
+def alike(tables):
+    """Return tables in which every sample stands for as much, and every place is a function of its own."""
+    tables["samples"]["count"], tables["rates"]["period"], tables["rates"]["duty"] = 1, 1, 1
+    tables["visits"]["weight"] = 1
+    tables["locations"]["function"] = [f"f{number:02}" for number in range(len(tables["locations"]))][::-1]
+    return tables
+
+
+def test_call_paths_of_one_value_are_in_order_of_root_frames_and_stacks(tmp_path):
+    tables = alike(random_tables(2, rows=90))
+    content = json.loads(
+        exports.speedscope(ProfileSite(write_folder(tmp_path, tables)), [("event", "cpu_time")]).content
+    )
+    names, (profile,) = [frame["name"] for frame in content["shared"]["frames"]], content["profiles"]
+    functions = tables["stacks"].merge(tables["locations"], on="location").sort_values(["stack", "depth"])
+    paths = functions.groupby("stack")["function"].agg(lambda frames: tuple(frames)[::-1])
+    number = {path: stack for stack, path in paths.items()}
+    rows = [tuple(names[at] for at in sample) for sample in profile["samples"]]
+    keys = [(-weight, path[0], number[path[1:]]) for path, weight in zip(rows, profile["weights"], strict=True)]
+    assert len(number) == len(paths)
+    assert keys == sorted(keys)
+    assert len(set(profile["weights"])) < len({path[0] for path in rows}) * len(paths) / 2
+
+
+@pytest.mark.parametrize(
+    ("export", "read"),
+    [(exports.pprof, "code"), (exports.folded, "locations_on"), (exports.speedscope, "frames_on")],
+)
+def test_files_that_change_while_they_are_exported_are_refused(tmp_path, monkeypatch, export, read):
+    folder, reading = write_folder(tmp_path, random_tables(1)), getattr(Database, read)
+
+    def replaced_before(*given):
+        write_folder(tmp_path, random_tables(2))
+        return reading(*given)
+
+    site = ProfileSite(folder)
+    monkeypatch.setattr(Database, read, replaced_before)
+    with pytest.raises(QueryError, match="changed while"):
+        export(site, [("event", "cpu_time")])
 
 
 def test_a_file_of_an_event_without_call_paths_has_none(tmp_path):
