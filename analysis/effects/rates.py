@@ -54,6 +54,8 @@ _WIDEST: Final = 4.0
 _VARIANCES: Final = 64
 """Variances between jobs that stand for a confidence distribution of it."""
 _HALVINGS: Final = 20
+_STEPS: Final = 100
+"""Of Newton's method, at most."""
 _LEAST_SHARE: Final = 1e-3
 """Of a squared error, what is measured at least where degrees of freedom are counted."""
 
@@ -629,22 +631,36 @@ class JobSpread:
 
 
 def _between(y: Floats, square: Floats, x: Floats, wanted: Floats) -> Floats:
-    """Return the variances between jobs at which weighted squares are so many (ascending); 0 where fewer at any."""
+    """Return the variances between jobs at which weighted squares are so many; 0 where fewer at any.
 
-    def squares(tau2: float) -> float:
-        weight: Floats = 1.0 / np.maximum(tau2 + square, 1e-300)
+    By Newton's method on one over the squares, which is a line where all errors are alike, within brackets.
+    """
+    left, size, _ = np.linalg.svd(x, full_matrices=False)
+    basis: Floats = left[:, size > size.max(initial=0.0) * len(y) * np.finfo(np.float64).eps]
+
+    def squares(tau2: Floats) -> tuple[Floats, Floats]:
+        """Return the weighted squares about the slopes at variances (V,), and by how much they fall with these."""
+        weight: Floats = 1.0 / np.maximum(tau2[:, None] + square, _SMALLEST)
         root = np.sqrt(weight)
-        slopes = np.linalg.lstsq(root[:, None] * x, root * y, rcond=None)[0]
-        residual: Floats = root * (y - x @ slopes)
-        return float(np.dot(residual, residual))
+        columns, _ = np.linalg.qr(root[:, :, None] * basis)
+        residual = root * y
+        residual = residual - (columns @ (columns.transpose(0, 2, 1) @ residual[:, :, None]))[:, :, 0]
+        return (residual**2).sum(axis=1), (weight * residual**2).sum(axis=1)
 
-    most, least = squares(0.0), squares(_WIDEST)
-
-    variances, above = np.zeros(len(wanted)), _WIDEST
-    for place in np.flatnonzero(wanted < most):
-        if least < wanted[place]:
-            above = float(brentq(lambda tau2, count: squares(tau2) - count, 0.0, above, (wanted[place],), rtol=1e-9))
-        variances[place] = above
+    variances = np.zeros(len(wanted))
+    (most, least), _ = squares(np.array([0.0, _WIDEST]))
+    variances[wanted <= least] = _WIDEST
+    between = np.flatnonzero((wanted < most) & (wanted > least))
+    low, high, count = np.zeros(len(between)), np.full(len(between), _WIDEST), wanted[between]
+    tau2 = low
+    for _ in range(_STEPS):
+        total, slope = squares(tau2)
+        low, high = np.where(total > count, tau2, low), np.where(total > count, high, tau2)
+        step = tau2 + total * (total / count - 1.0) / slope
+        former, tau2 = tau2, np.where((step >= low) & (step <= high), step, (low + high) / 2)
+        if (np.abs(tau2 - former) <= 1e-10 * tau2).all():
+            break
+    variances[between] = tau2
     return variances
 
 

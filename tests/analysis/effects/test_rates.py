@@ -233,6 +233,27 @@ def test_a_spread_of_jobs_measured_exactly_is_as_uncertain_as_students_t():
         assert half == pytest.approx(expected, rel=0.002)
 
 
+@pytest.mark.parametrize("sd", [1e-6, 1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("slopes", [1, 2])
+def test_at_each_variance_weighted_squares_are_a_quantile_of_theirs(sd, slopes):
+    """By least squares of their own at each variance; at one of 0 squares are fewer without any."""
+    rng = np.random.default_rng(3)
+    square, x = np.maximum(rng.uniform(0, sd**2, 12), 1e-18), rng.normal(size=(12, 2))[:, [0, 1][:slopes]]
+    y = sd * rng.standard_normal(12) + x.sum(axis=1)
+    spread = JobSpread.of(y, square, x)
+    quantiles = stats.chi2.ppf(((np.arange(64) + 0.5) / 64) ** 2, 12 - slopes)
+    inside = 0
+    for variance, quantile in zip(spread.variances, quantiles, strict=True):
+        root = np.sqrt(1 / (square + variance))
+        weighted = np.linalg.lstsq(root[:, None] * x, root * y)[1][0]
+        inside += 0 < variance < 4
+        if variance in {0.0, 4.0}:
+            assert (weighted <= quantile) == (variance == 0)
+        else:
+            assert weighted == pytest.approx(quantile, rel=1e-6)
+    assert inside > 20
+
+
 def test_a_sum_of_parts_that_cancel_has_no_negative_variance():
     """Jobs on the same machines of which a model predicts some: the slope of what it predicts has an error, too."""
     cells = [(f"j{j}", m, "old" if m < 6 else "new", 1 + 0.001 * m) for j in range(19) for m in range(12)]
