@@ -42,18 +42,20 @@ def courses(seed, machines=40, presence=True):
 
 def by_stage(off, on, since):
     """The table that is seen, one row per stay and stage, with loops."""
-    rows = []
+    rows, groups = [], {}
+    without, with_it = off.to_dict("records"), on.to_dict("records")
     stage = np.searchsorted(STARTS, off["period"], side="right") - 1
-    keys = ["job", "machine", "shard", "instance"]
-    for (*_, at), places in off.assign(stage=stage).groupby([*keys, "stage"]).indices.items():
-        having = at >= since[off["machine"].iloc[places[0]]]
-        part = (on if having else off).iloc[places]
-        row = part.iloc[0].to_dict() | {"period": STARTS[at], "treated": having}
-        weights = part["cpu_s"] if "cpu_s" in part else np.ones(len(part))
-        row["value"] = float(np.average(part["value"], weights=weights))
-        for name in ("present_s", "cpu_s"):
-            if name in part:
-                row[name] = part[name].sum()
+    for place, (row, at) in enumerate(zip(without, stage.tolist(), strict=True)):
+        groups.setdefault((*(row[name] for name in ("job", "machine", "shard", "instance")), at), []).append(place)
+    for (*_, at), places in groups.items():
+        having = at >= since[without[places[0]]["machine"]]
+        part = [(with_it if having else without)[place] for place in places]
+        row = part[0] | {"period": STARTS[at], "treated": having}
+        row["value"] = float(
+            np.average([each["value"] for each in part], weights=[each.get("cpu_s", 1.0) for each in part])
+        )
+        for name in {"present_s", "cpu_s"} & {*row}:
+            row[name] = sum(each[name] for each in part)
         rows.append(row)
     return pd.DataFrame(rows).sort_values("period", kind="stable")
 
