@@ -1,6 +1,7 @@
 """Functions with all that they call, by keys so many that their sums are of one part of the keys at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,6 @@ _AT_ONCE, _PER_PART = 1_000_000, 500_000
 _ROOM = 500_000
 """Sums that are looked at together."""
 _WORD, _EXACT = 2.0**62, 2.0**53
-_FIELDS = ("key", "function", "samples", "value", "own")
 
 _Stacks = tuple[Ints, AnyInts, AnyInts]
 """Where the functions of each of S stacks begin, S + 1; functions, each once of a stack; which was sampled itself."""
@@ -52,9 +52,9 @@ def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.
     check_top(top)
     if query.by and database.rows > _AT_ONCE:
         parts = max(1, database.rows // _PER_PART)
-        counted = database.counted(query, lambda keys: distinct(keys, query.by)[0] % parts, stacks=True)
-        if _fits(counted):
-            table, rows = _summed(database, counted, query, MOST_ROWS if top is None else top)
+        sums = CumulativeSums.of(database, query, lambda keys: distinct(keys, query.by)[0] % parts)
+        if sums.exact:
+            table, rows = _told(sums, MOST_ROWS if top is None else top)
             if top is None:
                 refuse_many(rows)
             return table, rows
@@ -62,50 +62,82 @@ def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.
     return table.head(len(table) if top is None else top), len(table)
 
 
-def _fits(counted: "CountedSamples") -> bool:
-    """Return whether sums are sure to be exact in 64 bits."""
-    scale = counted.keys["scale"].to_numpy(np.float64)
-    return bool(counted.keys["value"].sum() < _WORD and scale.max(initial=0.0) < _EXACT)
+@dataclass(frozen=True, slots=True, eq=False)
+class CumulativeSums:
+    """Samples by key and by each function on the path, once per path, of one part of the keys at a time."""
+
+    keys: pd.DataFrame
+    """(K,) the query's dimensions, in order."""
+    names: list[str]
+    """(F,) of functions, in order."""
+    parts: int
+    exact: bool
+    """Whether sums are sure to be exact in 64 bits; otherwise they are decimal."""
+    _counted: "CountedSamples"
+    _key: AnyInts
+    """Which of `keys` each key of the counted samples has."""
+    _stacks: _Stacks
+
+    @classmethod
+    def of(cls, database: "Database", query: Query, part_of: Callable[[pd.DataFrame], Ints]) -> "CumulativeSums":
+        """Count the samples of a query.
+
+        Parameters
+        ----------
+        database : asked
+        query : by dimensions of processes
+        part_of : as of `Database.counted`; one key is all in one part
+
+        Raises
+        ------
+        QueryError, ProfileError
+            As `Database.inclusive` does.
+        """
+        counted = database.counted(query, part_of, stacks=True)
+        key, keys = distinct(counted.keys, query.by)
+        names, first, code = database.frames_on(counted.places["stack"].to_numpy(np.int64))
+        leaf = code[first[1:] - 1]
+        _once_per_stack(first, code, np.full(len(names), -1, dtype=np.int64))
+        scale = counted.keys["scale"].to_numpy(np.float64)
+        exact = bool(counted.keys["value"].sum() < _WORD and scale.max(initial=0.0) < _EXACT)
+        return cls(keys, names, counted.parts, exact, counted, key.astype(np.int32), (first, code, leaf))
+
+    def part(self, number: int) -> Iterator[Amounts]:
+        """Yield the sums of a part, some at a time: (5, n) row of `keys`, function, samples, value, own value."""
+        kind, names = np.int64 if self.exact else np.float64, len(self.names)
+        key, place, count = self._counted.counts(number)
+        own = self._key[key]
+        order = ordered(own, np.arange(len(key), dtype=np.int32))
+        scale = self._counted.keys["scale"].to_numpy(np.float64).astype(kind)[key[order]]
+        amounts = np.array([self._counted.taken(number)[order], count[order] * scale], dtype=kind)
+        entries, begin = (own[order], place[order], amounts), 0
+        work = np.zeros((3, names), dtype=kind), np.zeros(names, dtype=np.bool_), np.zeros(names, dtype=np.int64)
+        out = np.empty((5, _ROOM + names), dtype=kind)
+        while begin < len(order):
+            begin, many = _add_functions(entries, self._stacks, work, out, begin)
+            yield out[:, :many].copy()
 
 
-def _summed(database: "Database", counted: "CountedSamples", query: Query, top: int) -> tuple[pd.DataFrame, int]:
-    """Return the greatest sums by the query's dimensions and each function on the path, and how many there are."""
-    group, groups = distinct(counted.keys, query.by)
-    names, first, code = database.frames_on(counted.places["stack"].to_numpy(np.int64))
-    leaf = code[first[1:] - 1]
-    _once_per_stack(first, code, np.full(len(names), -1, dtype=np.int64))
-    rows, count, total = np.zeros((len(_FIELDS), 0), dtype=np.int64), 0, 0
-    for some in _sums(counted, (first, code, leaf), len(names), group.astype(np.int32)):
-        count, total = count + some.shape[1], total + int(some[4].sum())  # of each sample one function is the own
-        rows = _greatest(np.concatenate([rows, some], axis=1), top)
+def _told(sums: CumulativeSums, top: int) -> tuple[pd.DataFrame, int]:
+    """Return the greatest sums as a table, and how many there are."""
+    rows, count, total = np.zeros((5, 0), dtype=np.int64), 0, 0
+    for part in range(sums.parts):
+        for some in sums.part(part):
+            count, total = count + some.shape[1], total + int(some[4].sum())  # of each sample one function is the own
+            rows = _greatest(np.concatenate([rows, some], axis=1), top)
     key, function, samples, value, own = rows[:, np.lexsort((rows[0], rows[1], -rows[3]))[:top]]
-    named = pd.Series(np.asarray(names, dtype=object)[function], dtype="str")
-    table = groups.iloc[key].reset_index(drop=True).assign(function=named, samples=samples, value=value)
+    named = pd.Series(np.asarray(sums.names, dtype=object)[function], dtype="str")
+    table = sums.keys.iloc[key].reset_index(drop=True).assign(function=named, samples=samples, value=value)
     return table.assign(share=value / float(total or 1), own=own), count
 
 
-def _greatest(rows: Ints, top: int) -> Ints:
+def _greatest(rows: Amounts, top: int) -> Amounts:
     """Return the columns of sums that may be among the greatest."""
     if rows.shape[1] <= top:
         return rows
     least = np.partition(rows[3], -top)[-top]
     rows = rows[:, rows[3] >= least]
     return rows if rows.shape[1] <= 2 * top else rows[:, np.lexsort((rows[0], rows[1], -rows[3]))[:top]]
-
-
-def _sums(counted: "CountedSamples", stacks: _Stacks, names: int, group: AnyInts) -> Iterator[Ints]:
-    """Yield the columns of sums, some at a time."""
-    scale = counted.keys["scale"].to_numpy(np.float64).astype(np.int64)
-    work = np.zeros((3, names), dtype=np.int64), np.zeros(names, dtype=np.bool_), np.zeros(names, dtype=np.int64)
-    out = np.empty((len(_FIELDS), _ROOM + names), dtype=np.int64)
-    for part in range(counted.parts):
-        key, place, count = counted.counts(part)
-        order = ordered(group[key], np.arange(len(key), dtype=np.int32))
-        amounts = np.array([counted.taken(part)[order], count[order] * scale[key[order]]], dtype=np.int64)
-        entries, begin = (group[key[order]], place[order], amounts), 0
-        while begin < len(order):
-            begin, many = _add_functions(entries, stacks, work, out, begin)
-            yield out[:, :many].copy()
 
 
 @njit(nogil=True, borrows=True)
@@ -133,8 +165,8 @@ def _once_per_stack(first: Ints, code: AnyInts, last: Ints) -> None:
 def _add_functions(
     entries: tuple[AnyInts, AnyInts, Amounts],
     stacks: _Stacks,
-    work: tuple[Ints, Bools, Ints],
-    out: Ints,
+    work: tuple[Amounts, Bools, Ints],
+    out: Amounts,
     begin: int,
 ) -> tuple[int, int]:
     """Sum entries by key and function until there is no room for another key's; return where, and how many sums.

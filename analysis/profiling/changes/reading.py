@@ -14,7 +14,7 @@ from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Query, QueryError
-from analysis.profiling.regressions.coded import distinct, numbered
+from analysis.profiling.regressions.coded import numbered
 from analysis.profiling.shelf import Shelf, give_back_memory, narrow
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 from models.code.compiled import njit
@@ -166,10 +166,14 @@ def read(database: "Database", event: str, span: WatchSpan, *, subtrees: bool = 
     clock = Clock.over(visits["start_s"].to_numpy(np.float64), span.width_s)
     query = of_fleet(database, event, ("function", *ABOUT, "visit")).during(span.since_s, span.until_s)
     reading = _Reading(clock, visits, set(database.values("collection")), within=not subtrees)
-    if subtrees:
-        return reading.series(event, _with_callees(database, query, visits))
     day = pd.Series(np.floor(visits["start_s"] / DAY_S))
-    counted = database.counted(query, lambda keys: pd.factorize(keys["visit"].map(day), sort=True)[0])
+
+    def day_of(keys: pd.DataFrame) -> Ints:
+        return pd.factorize(keys["visit"].map(day), sort=True)[0].astype(np.int64)
+
+    if subtrees:
+        return reading.series(event, _with_callees(database, query, day_of))
+    counted = database.counted(query, day_of)
     return replace(reading.series(event, _alone(counted)), tagged=counted.keys)
 
 
@@ -184,16 +188,18 @@ def _alone(counted: "CountedSamples") -> "Iterator[_Day]":
         yield days.pop()
 
 
-def _with_callees(database: "Database", query: Query, visits: pd.DataFrame) -> "Iterator[_Day]":
+def _with_callees(database: "Database", query: Query, part_of: Callable[[pd.DataFrame], Ints]) -> "Iterator[_Day]":
     """Yield samples in functions and all that they call, day by day."""
-    for since_s, until_s in days_of(visits):
-        bounded = replace(query, by=(), since_s=since_s, until_s=until_s)
-        rows = database.inclusive(bounded, apart=("application", "visit"))
-        key, keys = distinct(rows, ["application", "visit"])
-        function, names = _small_codes(rows["function"])
-        samples, value = (rows[name].to_numpy(np.float64) for name in ("samples", "value"))
-        own = rows["own"].to_numpy(np.float64) * samples / np.maximum(value, 1.0)
-        yield _Day(keys, names, key.astype(np.int32), function, samples, value, own)
+    from analysis.profiling.cumulative import CumulativeSums
+
+    sums = CumulativeSums.of(database, replace(query, by=("application", "visit")), part_of)
+    names = pd.Index(sums.names)
+    for part in range(sums.parts):
+        whole = [(rows[:2].astype(np.int32), rows[2:].astype(np.float64)) for rows in sums.part(part)]
+        if whole:
+            (key, function), (samples, value, own) = (np.concatenate(rows, axis=1) for rows in zip(*whole, strict=True))
+            del whole
+            yield _Day(sums.keys, names, key, function, samples, value, own * samples / np.maximum(value, 1.0))
 
 
 def _small_codes(functions: "pd.Series[str]") -> "tuple[AnyInts, pd.Index[str]]":
