@@ -71,6 +71,10 @@ class QueryError(WscError):
     """A query cannot be answered as it is asked; `str()` says why, with the nearest names that would do."""
 
 
+class NoSamplesError(QueryError):
+    """An event has no samples where they are asked for."""
+
+
 class UnknownValueError(QueryError):
     """A restriction is by values that a dimension does not have."""
 

@@ -13,7 +13,7 @@ from analysis.profiling.changes.series import ABOUT, WEEK, Clock, CountSeries, F
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.frames import AnyInts
-from analysis.profiling.query import Query, QueryError
+from analysis.profiling.query import NoSamplesError, Query, QueryError
 from analysis.profiling.regressions.coded import numbered
 from analysis.profiling.shelf import Shelf, give_back_memory, narrow
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
@@ -265,7 +265,7 @@ class _Reading:
                 del between
                 give_back_memory()
         if not self.days:
-            raise QueryError(f"the event {event} has no samples in this time")
+            raise NoSamplesError(f"the event {event} has no samples in this time")
         total, value = self.total, self.value
         large, functions = np.flatnonzero(total >= MIN_SAMPLES), list(self.functions)
         lasting = self.lasting.share()

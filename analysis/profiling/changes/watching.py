@@ -1,7 +1,9 @@
 """A profile watched: its series read and scanned, each change explained by what it goes with."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -33,6 +35,7 @@ from analysis.profiling.changes.scan import threshold
 from analysis.profiling.changes.segments import by_hour
 from analysis.profiling.changes.series import ABOUT, LEAST_MACHINES, CountSeries, FleetPart
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
+from analysis.profiling.query import NoSamplesError
 from analysis.profiling.regressions.coded import distinct
 from analysis.profiling.shelf import give_back_memory
 from models.arrays import Floats, Ints
@@ -114,10 +117,11 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
         If there are no samples in this time, or too many bins.
     """
     series = drifting(read(database, event, span))
-    paths_event = _with_paths(database, event)
+    events = _with_paths(database, event)
     if series.side_by_side < LEAST_MACHINES:
-        return WatchedSeries(series, None, paths_event, ())
-    subtrees = drifting(read(database, paths_event, span, subtrees=True)) if paths_event else None
+        return WatchedSeries(series, None, "".join(events[:1]), ())
+    subtrees = _subtrees(database, events, span)
+    paths_event = "" if subtrees is None else subtrees.event
     parts, left_out = scanned_parts(series, criteria)
     tests = _tests(series, subtrees, parts)
     bound = threshold(tests, windows_of(series), criteria.false_alarms)
@@ -131,7 +135,7 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
     ]
     findings.sort(key=lambda finding: -abs(finding.change.root))
     if subtrees is not None:
-        paths = _Paths.of(database, paths_event)
+        paths = _Paths(database, paths_event)
         nested = changes(subtrees, criteria, tests, nested=True)
         nested = by_names(subtrees, nested, NamedParts(database, subtrees, paths=True).of, bound)
         moved = renamed(subtrees, nested, paths.alike)
@@ -182,40 +186,55 @@ def _finding(
     return WatchFinding(str(names[change.series]), subtree, change, steps, partners=partners, within=within)
 
 
-def _with_paths(database: "Database", event: str) -> str:
-    """Return the event whose samples have call paths: the one asked for, or one that measures time; empty: none."""
+def _with_paths(database: "Database", event: str) -> list[str]:
+    """Return the events whose samples may have call paths: the one asked for, and those that measure time."""
     units, with_stacks = database.units(), set(database.with_stacks())
-    for other in (event, *(name for name, unit in units.items() if unit == "nanoseconds" and name != event)):
-        if other in units and other in with_stacks and len(database.inclusive(of_fleet(database, other, ()), 1)):
-            return other
-    return ""
+    others = (name for name, unit in units.items() if unit == "nanoseconds" and name != event)
+    return [name for name in (event, *others) if name in units and name in with_stacks]
 
 
-@dataclass(slots=True, eq=False)
+def _subtrees(database: "Database", events: Sequence[str], span: WatchSpan) -> CountSeries | None:
+    """Return the series of functions with all that they call, of the first event that has any."""
+    for event in events:
+        with suppress(NoSamplesError):
+            return drifting(read(database, event, span, subtrees=True))
+    return None
+
+
 class _Paths:
-    """Call paths and their events, to tell how much of a function is called beneath another."""
+    """Call paths of the fleet, the greatest, to tell how much of a function is called beneath another."""
 
-    paths: list[tuple[str, ...]]
-    value: Floats
-    _with: dict[str, list[int]] = field(default_factory=dict)
+    def __init__(self, database: "Database", event: str) -> None:
+        self._database, self._event = database, event
 
-    @classmethod
-    def of(cls, database: "Database", event: str) -> Self:
-        """Return the paths of the fleet, the greatest."""
-        table = database.stacks(of_fleet(database, event, ()), _MOST_PATHS)
-        paths = cls(table["path"].tolist(), table["value"].to_numpy(np.float64))
-        for at, path in enumerate(paths.paths):
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        return self._database.stacks(of_fleet(self._database, self._event, ()), _MOST_PATHS)
+
+    @cached_property
+    def _paths(self) -> list[tuple[str, ...]]:
+        return list(self._table["path"])
+
+    @cached_property
+    def _value(self) -> Floats:
+        return self._table["value"].to_numpy(np.float64)
+
+    @cached_property
+    def _with(self) -> dict[str, list[int]]:
+        """Which paths have each function."""
+        having: dict[str, list[int]] = {}
+        for at, path in enumerate(self._paths):
             for name in set(path):
-                paths._with.setdefault(name, []).append(at)
-        return paths
+                having.setdefault(name, []).append(at)
+        return having
 
     def beneath(self, function: str, caller: str, *, subtree: bool) -> float:
         """Return the part of a function's events that have a caller on their path, the function itself included."""
         own = self._with.get(function, [])
-        own = own if subtree else [at for at in own if self.paths[at][-1] == function]
-        beneath = [at for at in own if caller in self.paths[at][: _last(self.paths[at], function) + 1]]
-        total = float(self.value[own].sum())
-        return float(self.value[beneath].sum()) / total if total > 0 else 0.0
+        own = own if subtree else [at for at in own if self._paths[at][-1] == function]
+        beneath = [at for at in own if caller in self._paths[at][: _last(self._paths[at], function) + 1]]
+        total = float(self._value[own].sum())
+        return float(self._value[beneath].sum()) / total if total > 0 else 0.0
 
     def alike(self, function: str, other: str) -> float:
         """Return which part of the events beneath two functions ends in the same functions, 0..1."""
@@ -226,8 +245,8 @@ class _Paths:
         """Return by the last function of its path the part of the events beneath a function, itself left out."""
         ends: dict[str, float] = {}
         for at in self._with.get(function, []):
-            if (end := self.paths[at][-1]) != function:
-                ends[end] = ends.get(end, 0.0) + float(self.value[at])
+            if (end := self._paths[at][-1]) != function:
+                ends[end] = ends.get(end, 0.0) + float(self._value[at])
         total = sum(ends.values())
         return {end: value / total for end, value in ends.items()}
 
