@@ -103,7 +103,7 @@ class CumulativeSums:
         return cls(keys, names, counted.parts, exact, counted, key.astype(np.int32), (first, code, leaf))
 
     def part(self, number: int) -> Iterator[Amounts]:
-        """Yield the sums of a part, some at a time: (5, n) row of `keys`, function, samples, value, own value."""
+        """Yield the sums of a part: (5, n) row of `keys`, function, samples, value, own value; good until the next."""
         kind, names = np.int64 if self.exact else np.float64, len(self.names)
         key, place, count = self._counted.counts(number)
         own = self._key[key]
@@ -111,11 +111,12 @@ class CumulativeSums:
         scale = self._counted.keys["scale"].to_numpy(np.float64).astype(kind)[key[order]]
         amounts = np.array([self._counted.taken(number)[order], count[order] * scale], dtype=kind)
         entries, begin = (own[order], place[order], amounts), 0
+        del key, place, count, own, scale
         work = np.zeros((3, names), dtype=kind), np.zeros(names, dtype=np.bool_), np.zeros(names, dtype=np.int64)
         out = np.empty((5, _ROOM + names), dtype=kind)
         while begin < len(order):
             begin, many = _add_functions(entries, self._stacks, work, out, begin)
-            yield out[:, :many].copy()
+            yield out[:, :many]
 
 
 def _told(sums: CumulativeSums, top: int) -> tuple[pd.DataFrame, int]:

@@ -195,11 +195,20 @@ def _with_callees(database: "Database", query: Query, part_of: Callable[[pd.Data
     sums = CumulativeSums.of(database, replace(query, by=("application", "visit")), part_of)
     names = pd.Index(sums.names)
     for part in range(sums.parts):
-        whole = [(rows[:2].astype(np.int32), rows[2:].astype(np.float64)) for rows in sums.part(part)]
-        if whole:
-            (key, function), (samples, value, own) = (np.concatenate(rows, axis=1) for rows in zip(*whole, strict=True))
-            del whole
-            yield _Day(sums.keys, names, key, function, samples, value, own * samples / np.maximum(value, 1.0))
+        numbers, amounts = list[AnyInts](), list[Floats]()
+        for some in sums.part(part):
+            numbers.append(some[:2].astype(np.int32))
+            amounts.append(some[2:].astype(np.float64))
+        if numbers:
+            key, function = np.concatenate(numbers, axis=1)
+            numbers.clear()
+            samples, value, own = np.concatenate(amounts, axis=1)
+            amounts.clear()
+            own *= samples
+            own /= np.maximum(value, 1.0)
+            days = [_Day(sums.keys, names, key, function, samples, value, own)]
+            del key, function, samples, value, own
+            yield days.pop()
 
 
 def _small_codes(functions: "pd.Series[str]") -> "tuple[AnyInts, pd.Index[str]]":
