@@ -141,12 +141,17 @@ FIRST_WEEK = ",".join(map(str, range(DAYS // 2)))
 COMMANDS = (
     ("regress", "@", "--at", f"{DAYS // 2}d"),
     ("watch", "@"),
+    ("watch", "@", "--event", "cpu_time"),
+    ("query", "@"),
+    ("query", "@", "--by", "function,machine"),
+    ("query", "@", "--cumulative", "--by", "machine"),
+    ("query", "@", "--callers", "libz_3", "--by", "machine"),
     ("diff", "@", "@", "--where-a", f"day={FIRST_WEEK}", "--where-b", f"day={SECOND_WEEK}"),
     ("diff", "@", "@", "--where-a", "day=0", "--where-b", f"day={DAYS // 2}"),
     *(("ask", "@", name) for name in ("shared", "savings", "deprecated", "fdo", "versions", "colocate")),
     *(
         ("export", "@", "--format", form, "--event", "cpu_time", "--out", os.devnull + f".{form}")
-        for form in ("pprof", "folded")
+        for form in ("pprof", "folded", "speedscope")
     ),
     ("export", "@", "--format", "pprof", "--event", "cycles", "--out", os.devnull + ".pprof"),
 )
