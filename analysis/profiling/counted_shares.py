@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _PER_PART = 500_000
 """Rows of samples that a part is of, about."""
 _PAIRS_AT_ONCE = 50_000
+_AT_ONCE = 500_000
+"""Pairs of groups and places that wait before they are put among those that are known."""
 _WIDE = 2.0**62
 """Events that are summed as integers of 64 bits."""
 _DENSE = 1_000_000
@@ -391,10 +393,13 @@ class _KeyNumbers:
             group, groups = distinct(counted.keys, by_process)
         numbers = cls(counted, group, groups)
         if numbers.count > _DENSE:
-            known = np.zeros(0, dtype=np.int64)
+            known, pending = np.zeros(0, dtype=np.int64), list[Ints]()
             for part in range(counted.parts):
                 entries = counted.raw(part).positive()
-                known = unique_sorted(np.append(known, numbers._codes(entries.key, entries.place)))
+                pending.append(unique_sorted(numbers._codes(entries.key, entries.place)))
+                if part + 1 == counted.parts or sum(map(len, pending)) > max(_AT_ONCE, len(known)):
+                    known = unique_sorted(np.concatenate([known, *pending]))
+                    pending.clear()
                 if len(known) > MOST_ROWS:
                     raise QueryError(f"the answer would have more than {MOST_ROWS:,} rows; ask for fewer dimensions")
             numbers._known, numbers.count = Numbering.of(known, np.arange(len(known), dtype=np.int32)), len(known)

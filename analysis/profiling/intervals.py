@@ -240,6 +240,10 @@ class ShareMoments:
             degrees = np.where(spread > 0, 2 * self.second**2 / spread, np.inf)
         return np.asarray(np.clip(degrees, 1.0, max(self.clusters - 1, 1)), dtype=np.float64)
 
+    def errors(self) -> pd.DataFrame:
+        """Return the keys, share, standard_error and degrees, in order of the keys."""
+        return self.keys.assign(share=self.share, standard_error=np.sqrt(self.variance), degrees=self.degrees)
+
     def intervals(self, confidence: float) -> pd.DataFrame:
         """Return the columns of `share_intervals`, in order of the keys."""
         share, variance = self.share, self.variance

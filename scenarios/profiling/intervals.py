@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.profiling.database import Database
+    from analysis.profiling.intervals import ShareMoments
     from models.arrays import Bools, Floats
 
 LEVEL = 0.95
@@ -66,22 +67,43 @@ def intervals(database: "Database", question: Query, rows: "pd.DataFrame | None"
         If the question cannot be answered.
     """
     from analysis.profiling.database import MOST_ROWS
-    from analysis.profiling.intervals import intervals_of, share_intervals
+    from analysis.profiling.intervals import intervals_of
 
-    if {CLUSTER, "process"} & set(question.by) or not drawn(database, question):
+    if not _drawn_within(database, question):
         return None
     try:
         if rows is not None and len(rows) and (len(rows) <= _FEW or database.row_count(question) > MOST_ROWS):
             shares = intervals_of(database, question, rows)
-        elif database.rows > _MOST_CELLS:
-            from analysis.profiling.counted_shares import counted_moments
-
-            shares = counted_moments(database, question, CLUSTER).intervals(LEVEL)
         else:
-            shares = share_intervals(database.clustered(question, CLUSTER), cluster=CLUSTER, confidence=LEVEL)
+            shares = _moments(database, question).intervals(LEVEL)
     except QueryError:
         return None
     return shares[[*question.by, "low", "high", *ERRORS]]
+
+
+def _errors(database: "Database", question: Query) -> "pd.DataFrame | None":
+    """Return keys, standard_error and degrees of each share over visits, as `intervals` does, without their ends."""
+    if not _drawn_within(database, question):
+        return None
+    try:
+        return _moments(database, question).errors()[[*question.by, *ERRORS]]
+    except QueryError:
+        return None
+
+
+def _drawn_within(database: "Database", question: Query) -> bool:
+    return not {CLUSTER, "process"} & set(question.by) and drawn(database, question)
+
+
+def _moments(database: "Database", question: Query) -> "ShareMoments":
+    """Return what the intervals of all rows rest on, part by part where samples are many."""
+    from analysis.profiling.intervals import ClusteredProfile, ShareMoments
+
+    if database.rows > _MOST_CELLS:
+        from analysis.profiling.counted_shares import counted_moments
+
+        return counted_moments(database, question, CLUSTER)
+    return ShareMoments.of(ClusteredProfile.of(database.clustered(question, CLUSTER), CLUSTER))
 
 
 def drawn(database: "Database", question: Query) -> bool:
@@ -123,7 +145,7 @@ def difference(a: "Database", of_a: Query, b: "Database", of_b: Query) -> "tuple
     """
     if why := incomparable(a, of_a, b, of_b):
         return a.diff(of_a, of_b, b), why
-    sides = [intervals(a, of_a), intervals(b, of_b)]
+    sides = [_errors(a, of_a), _errors(b, of_b)]
     table = a.diff(of_a, of_b, b)
     if sides[0] is None or sides[1] is None:
         return table, without(*((a, of_a) if sides[0] is None else (b, of_b)))

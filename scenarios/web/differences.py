@@ -44,8 +44,7 @@ class Side:
         give_back_memory()
         moments = self.moments(items, self.value, names)
         give_back_memory()
-        error = np.sqrt(moments.variance)
-        return moments.keys.assign(share=moments.share, standard_error=error, degrees=moments.degrees)
+        return moments.errors()
 
 
 def sides(site: ProfileSite, paths: RootedPaths) -> tuple[Side, Side] | str:
