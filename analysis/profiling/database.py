@@ -46,6 +46,7 @@ from models.tables import TABLES
 
 if TYPE_CHECKING:
     from analysis.profiling.counted import CountedSamples
+    from analysis.profiling.counted_rows import GreatestRows
     from analysis.profiling.row_groups import SampleFile
     from analysis.profiling.sampled_stacks import SampledStacks
 
@@ -53,6 +54,9 @@ MEMORY_BYTES = 160_000_000
 """What DuckDB may hold without being asked for another limit; beyond it, intermediate results go to temporary files."""
 MOST_ROWS = 2_000_000
 """Rows of an answer; a query that would have more is refused unless only its top is wanted."""
+
+_MOST_AT_ONCE, _PER_PART = 1_000_000, 500_000
+"""Rows of samples up to which an answer is never summed in parts, and rows that a part is of, about."""
 
 _T = TypeVar("_T")
 
@@ -178,9 +182,13 @@ class Database:
             return whole.head(top)
 
         def ask(cursor: duckdb.DuckDBPyConnection, state: Identity) -> pd.DataFrame:
-            table, sums = self._table(cursor, query, top)
-            self._answers.put(state, ("total", replace(query, by=())), (sums.samples, sums.value))
-            self._answers.put(state, ("rows", query), _groups(cursor))
+            if top is not None and (greatest := self._greatest(cursor, query, top)):
+                table, total, rows = greatest.table, (greatest.samples, greatest.value), greatest.rows
+            else:
+                table, sums = self._table(cursor, query, top)
+                total, rows = (sums.samples, sums.value), _groups(cursor)
+            self._answers.put(state, ("total", replace(query, by=())), total)
+            self._answers.put(state, ("rows", query), rows)
             return table
 
         return self._answered_under(("query", query, top), ask)
@@ -687,6 +695,27 @@ class Database:
 
     def _sums(self, cursor: duckdb.DuckDBPyConnection, query: Query) -> Sums:
         return sum_samples(cursor, query, self._counts)
+
+    def _greatest(self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int) -> "GreatestRows | None":
+        """Return the greatest rows where there may be so many that DuckDB would put them on disk; else None."""
+        kinds = {of_process(name) for name in query.by}
+        if self.rows <= _MOST_AT_ONCE or len(kinds) < 2 or self._pairs(cursor, query) <= MOST_ROWS:
+            return None
+        from analysis.profiling.counted import count_samples
+        from analysis.profiling.counted_rows import greatest_rows, parts_of
+
+        part_of = parts_of(query.by, max(1, self.rows // _PER_PART))
+        counted = count_samples(cursor.cursor(), query, self._counts, part_of, self._files())
+        return greatest_rows(counted, query.by, top)
+
+    def _pairs(self, cursor: duckdb.DuckDBPyConnection, query: Query) -> int:
+        """Return how many pairs there are of values of processes' and of locations' dimensions, sampled or not."""
+        pairs = 1
+        for process in (True, False):
+            values = [expression(name) for name in query.by if of_process(name) == process]
+            rows = f"SELECT DISTINCT {', '.join(values)} FROM {PROCESSES if process else 'locations'}"
+            pairs *= int(column(cursor, f"SELECT count(*) FROM ({rows})")[0])
+        return pairs
 
     def _table(self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int | None) -> tuple[pd.DataFrame, Sums]:
         sums = self._sums(cursor, query)
