@@ -57,6 +57,8 @@ MOST_ROWS = 2_000_000
 
 _MOST_AT_ONCE, _PER_PART = 1_000_000, 500_000
 """Rows of samples up to which an answer is never summed in parts, and rows that a part is of, about."""
+_MANY_PAIRS = 30_000_000
+"""Values of processes times those of locations up to which it is not either: beyond, DuckDB's table goes to disk."""
 
 _T = TypeVar("_T")
 
@@ -699,7 +701,7 @@ class Database:
     def _greatest(self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int) -> "GreatestRows | None":
         """Return the greatest rows where there may be so many that DuckDB would put them on disk; else None."""
         kinds = {of_process(name) for name in query.by}
-        if self.rows <= _MOST_AT_ONCE or len(kinds) < 2 or self._pairs(cursor, query) <= MOST_ROWS:
+        if self.rows <= _MOST_AT_ONCE or len(kinds) < 2 or self._pairs(cursor, query) < _MANY_PAIRS:
             return None
         from analysis.profiling.counted import count_samples
         from analysis.profiling.counted_rows import greatest_rows, parts_of

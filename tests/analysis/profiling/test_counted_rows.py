@@ -43,7 +43,7 @@ def test_sums_beyond_64_bits_are_left_to_the_database(folders, monkeypatch):
     with Database(folders) as database:
         expected = database.query(QUERIES[0], 3)
     monkeypatch.setattr(databases, "_MOST_AT_ONCE", 0)
-    monkeypatch.setattr(databases, "MOST_ROWS", 3)
+    monkeypatch.setattr(databases, "_MANY_PAIRS", 0)
     monkeypatch.setattr(module, "_WORD", 1.0)
     with Database(folders) as database:
         pd.testing.assert_frame_equal(database.query(QUERIES[0], 3), expected)
