@@ -6,7 +6,7 @@ The cluster is what was drawn at random: the visit, where every round draws mach
 part of the machines was looked at. Clusters are taken as few of many: no factor for a finite fleet.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -414,8 +414,7 @@ def within_visits(database: Profile, query: Query, rows: pd.DataFrame) -> pd.Dat
     by = list(query.by)
     some = query
     for key in by:
-        where = tuple(pair for pair in some.where if pair[0] != key)
-        some = replace(some, where=where).restricted(key, *dict.fromkeys(map(restriction_text, rows[key])))
+        some = some.restricted(key, *dict.fromkeys(map(restriction_text, rows[key])))
     numbered_rows = rows[by].assign(row=np.arange(len(rows)))
     inside = database.clustered(some, "visit").merge(numbered_rows, on=by)[["row", "visit", *MEASURES]]
     visits = visits_of(database, query)

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from analysis.profiling import database as database_module
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.intervals import share_intervals
@@ -193,6 +194,15 @@ def test_intervals_of_the_rows_that_are_told_are_those_that_they_have_among_all(
     assert told.all_rows == len(whole.table) > 3
     assert not told.table[["low", "high"]].isna().any(axis=None)
     pd.testing.assert_frame_equal(told.table, whole.table.head(3), rtol=1e-9)
+
+
+def test_rows_have_intervals_where_all_would_be_too_many(profile, monkeypatch):
+    asked = QueryOptions(by="job,function,line,machine", top=3)
+    expected = query([profile[1]], asked)
+    assert expected.all_rows > 100
+    monkeypatch.setattr(database_module, "MOST_ROWS", 100)
+    monkeypatch.setattr(interval_module, "_FEW", 0)
+    pd.testing.assert_frame_equal(query([profile[1]], asked).table, expected.table)
 
 
 def test_a_change_has_an_interval_only_if_no_visit_is_on_both_sides(profile):
