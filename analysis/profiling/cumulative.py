@@ -50,7 +50,7 @@ def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.
     from analysis.profiling.database import MOST_ROWS, check_top, refuse_many
 
     check_top(top)
-    if query.by and database.rows > _AT_ONCE:
+    if query.by and database.rows > _AT_ONCE and database.pair_count((*query.by, "function")) > MOST_ROWS:
         parts = max(1, database.rows // _PER_PART)
         sums = CumulativeSums.of(database, query, lambda keys: distinct(keys, query.by)[0] % parts)
         if sums.exact:

@@ -211,6 +211,15 @@ class Database:
 
         return self._answered(("rows", query), count)
 
+    def pair_count(self, by: Sequence[str]) -> int:
+        """Return how many pairs there are of values of processes' and of locations' dimensions, sampled or not.
+
+        Parameters
+        ----------
+        by : dimensions of both kinds
+        """
+        return self._answered(("pairs", tuple(by)), lambda cursor: _pairs(cursor, by))
+
     def total(self, query: Query, other: "Database | None" = None) -> tuple[int, int]:
         """Return samples and value of everything that a query's restrictions leave.
 
@@ -701,7 +710,7 @@ class Database:
     def _greatest(self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int) -> "GreatestRows | None":
         """Return the greatest rows where there may be so many that DuckDB would put them on disk; else None."""
         kinds = {of_process(name) for name in query.by}
-        if self.rows <= _MOST_AT_ONCE or len(kinds) < 2 or self._pairs(cursor, query) < _MANY_PAIRS:
+        if self.rows <= _MOST_AT_ONCE or len(kinds) < 2 or _pairs(cursor, query.by) < _MANY_PAIRS:
             return None
         from analysis.profiling.counted import count_samples
         from analysis.profiling.counted_rows import greatest_rows, parts_of
@@ -709,15 +718,6 @@ class Database:
         part_of = parts_of(query.by, max(1, self.rows // _PER_PART))
         counted = count_samples(cursor.cursor(), query, self._counts, part_of, self._files())
         return greatest_rows(counted, query.by, top)
-
-    def _pairs(self, cursor: duckdb.DuckDBPyConnection, query: Query) -> int:
-        """Return how many pairs there are of values of processes' and of locations' dimensions, sampled or not."""
-        pairs = 1
-        for process in (True, False):
-            values = [expression(name) for name in query.by if of_process(name) == process]
-            rows = f"SELECT DISTINCT {', '.join(values)} FROM {PROCESSES if process else 'locations'}"
-            pairs *= int(column(cursor, f"SELECT count(*) FROM ({rows})")[0])
-        return pairs
 
     def _table(self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int | None) -> tuple[pd.DataFrame, Sums]:
         sums = self._sums(cursor, query)
@@ -788,6 +788,16 @@ class Database:
 def _source(name: str) -> str:
     """Return the tables over which a dimension is an expression."""
     return PROCESSES if of_process(name) else "locations"
+
+
+def _pairs(cursor: duckdb.DuckDBPyConnection, by: Sequence[str]) -> int:
+    """Return the product of how many values processes and locations have of the dimensions."""
+    pairs = 1
+    for process in (True, False):
+        values = [expression(name) for name in by if of_process(name) == process]
+        rows = f"SELECT DISTINCT {', '.join(values)} FROM {PROCESSES if process else 'locations'}"
+        pairs *= int(column(cursor, f"SELECT count(*) FROM ({rows})")[0])
+    return pairs
 
 
 def check_top(top: int | None) -> None:

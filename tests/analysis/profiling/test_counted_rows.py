@@ -31,9 +31,9 @@ def test_they_are_those_of_all_sums(folders, monkeypatch, query):
     assert len(expected) > 5
     monkeypatch.setattr(databases, "_MOST_AT_ONCE", 0)
     monkeypatch.setattr(databases, "_PER_PART", 200)
+    monkeypatch.setattr(databases, "_MANY_PAIRS", 0)
     for top in (1, 3, 20, len(expected) - 1):
         with Database(folders) as database:
-            monkeypatch.setattr(database, "_pairs", lambda *_: 10**9)
             monkeypatch.setattr(database, "_table", None)
             pd.testing.assert_frame_equal(database.query(query, top), expected.head(top))
             assert (database.total(query), database.row_count(query)) == (total, len(expected))

@@ -30,6 +30,7 @@ def test_they_are_those_of_a_table_of_all(folder, monkeypatch, query):
         monkeypatch.setattr(module, "_AT_ONCE", 0)
         monkeypatch.setattr(module, "_PER_PART", 90)
         monkeypatch.setattr(module, "_ROOM", 1)
+        monkeypatch.setattr(database, "pair_count", lambda _: 10**9)
         monkeypatch.setattr(database, "inclusive", None)
         for top in (1, 4, None):
             table, rows = cumulative(database, query, top)
@@ -40,6 +41,7 @@ def test_they_are_those_of_a_table_of_all(folder, monkeypatch, query):
 
 def test_sums_beyond_64_bits_are_exact(folder, monkeypatch):
     monkeypatch.setattr(module, "_AT_ONCE", 0)
+    monkeypatch.setattr(Database, "pair_count", lambda *_: 10**9)
     query = QUERIES[0]
     with Database([folder]) as database:
         expected, rows = cumulative(database, query, 3)
