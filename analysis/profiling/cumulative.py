@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from analysis.profiling.counted import CountedSamples
     from analysis.profiling.database import Database
 
-_AT_ONCE, _PER_PART = 1_000_000, 500_000
-"""Rows of samples up to which all keys are summed at once, and of which parts are, about."""
+_PER_PART = 500_000
+"""Rows of samples that a part is of, about."""
 _ROOM = 500_000
 """Sums that are looked at together."""
 _WORD, _EXACT = 2.0**62, 2.0**53
@@ -28,7 +28,7 @@ _Stacks = tuple[Ints, AnyInts, AnyInts]
 """Where the functions of each of S stacks begin, S + 1; functions, each once of a stack; which was sampled itself."""
 
 
-def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.DataFrame, int]:
+def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.DataFrame, int] | None:
     """Return the greatest rows of `Database.inclusive`, and how many there are, however many that is.
 
     Parameters
@@ -39,8 +39,9 @@ def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.
 
     Returns
     -------
-    tuple
-        The dimensions, `function`, `samples`, `value`, `share` of all samples with call paths, `own`; the number.
+    tuple or None
+        The dimensions, `function`, `samples`, `value`, `share` of all samples with call paths, `own`; the number. None:
+        sums are not sure to be exact in 64 bits.
 
     Raises
     ------
@@ -50,16 +51,14 @@ def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.
     from analysis.profiling.database import MOST_ROWS, check_top, refuse_many
 
     check_top(top)
-    if query.by and database.rows > _AT_ONCE and database.pair_count((*query.by, "function")) > MOST_ROWS:
-        parts = max(1, database.rows // _PER_PART)
-        sums = CumulativeSums.of(database, query, lambda keys: distinct(keys, query.by)[0] % parts)
-        if sums.exact:
-            table, rows = _told(sums, MOST_ROWS if top is None else top)
-            if top is None:
-                refuse_many(rows)
-            return table, rows
-    table = database.inclusive(query, apart=query.by)
-    return table.head(len(table) if top is None else top), len(table)
+    parts = max(1, database.rows // _PER_PART)
+    sums = CumulativeSums.of(database, query, lambda keys: distinct(keys, query.by)[0] % parts)
+    if not sums.exact:
+        return None
+    table, rows = _told(sums, MOST_ROWS if top is None else top)
+    if top is None:
+        refuse_many(rows)
+    return table, rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

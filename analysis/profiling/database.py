@@ -486,13 +486,26 @@ class Database:
         give_back_memory()
         return sums
 
-    def stack_numbers(self) -> tuple[int, int, int]:
-        """Return the least and the greatest number plus 1 of stacks as `stack_sums` has them, and how many frames."""
+    def stack_numbers(self) -> tuple[int, int, int, int]:
+        """Return the least and the greatest number plus 1 of stacks as `stack_sums` has them, stacks, and frames."""
         rows = (
             "SELECT -1 - coalesce((SELECT max(location) FROM locations), -1)::BIGINT,"
-            " coalesce(max(stack), -1)::BIGINT + 1, count(*) FROM stacks"
+            " coalesce(max(stack), -1)::BIGINT + 1, count(*) FILTER (depth = 0), count(*) FROM stacks"
         )
         return self._answered(("stack numbers",), lambda cursor: views.row(cursor, rows))
+
+    def stack_edges(self, span: tuple[int, int], parts: int) -> list[int]:
+        """Return the numbers that divide the stacks of a span into parts of as many each, rising.
+
+        Parameters
+        ----------
+        span : the first number, and the one after the last
+        parts : how many; there may be fewer edges than parts less one
+        """
+        fractions = ", ".join(str(at / parts) for at in range(1, parts))
+        rows = f"SELECT DISTINCT unnest(quantile_disc(stack, [{fractions}]))::BIGINT AS edge FROM stacks"
+        where = f"WHERE depth = 0 AND stack > {span[0]} AND stack < {span[1]} ORDER BY edge"
+        return self._answered(None, lambda cursor: column(cursor, f"{rows} {where}"))
 
     def locations_on(self, stacks: Ints) -> tuple[Ints, AnyInts]:
         """Return how many frames each stack has, and which place of `code` each is, from the place sampled on.

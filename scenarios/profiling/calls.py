@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from analysis.profiling.database import Database
 
+_AT_ONCE = 1_000_000
+"""Rows of samples, and pairs of a key and a function, up to which all are summed at once."""
 _NO_INTERVALS = "no intervals: shares are of samples that have call paths, each function once a path"
 
 
@@ -83,15 +85,24 @@ def cumulative(paths: Sequence[Path], options: QueryOptions) -> CallRows:
     ...     cumulative([Path(file.name)], QueryOptions()).frame()[["function", "value", "own"]].values.tolist()
     [['main', 16, 4], ['read', 12, 12]]
     """
-    from analysis.profiling.cumulative import cumulative as sums
-
     notes: list[str] = []
     with opened(paths, notes) as database:
         question = _question(database, options)
-        table, rows = sums(database, question, options.top)
+        table, rows = _greatest(database, question, options.top)
         unit = database.units().get(question.event, "")
     columns = [*question.by, "function", "share", "value", "own", "samples"]
     return CallRows(question, "cumulative", unit, table[columns], rows, [*notes, _NO_INTERVALS])
+
+
+def _greatest(database: "Database", query: Query, top: int | None) -> tuple["pd.DataFrame", int]:
+    """Return the greatest rows of `Database.inclusive` and how many there are, summed in parts where they are many."""
+    if query.by and database.rows > _AT_ONCE and database.pair_count((*query.by, "function")) > _AT_ONCE:
+        from analysis.profiling.cumulative import cumulative as in_parts
+
+        if told := in_parts(database, query, top):
+            return told
+    table = database.inclusive(query, apart=query.by)
+    return table.head(len(table) if top is None else top), len(table)
 
 
 def callers(paths: Sequence[Path], options: QueryOptions, function: str) -> CallRows:

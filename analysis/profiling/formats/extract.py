@@ -143,7 +143,7 @@ def extract_parts(database: Database, query: Query, name: str = "profile") -> It
 
 def most_samples(database: Database) -> int:
     """Return how many sums of samples of a profile are in memory at once: fewer where its call paths are deep."""
-    _, stacks, frames = database.stack_numbers()
+    *_, stacks, frames = database.stack_numbers()
     return min(MOST_ROWS, max(_MOST_FRAMES * max(stacks, 1) // max(frames, 1), 1))
 
 
@@ -174,23 +174,23 @@ class _Parts:
     def several(self) -> Iterator[ForeignProfile]:
         """Yield the parts, each of a span of stacks with few enough sums."""
         self.totals = self.database.total(self.query)
-        spans = [*self._spans(self.whole)]
+        least, end, stacks, _ = self.database.stack_numbers()
+        spans = [*self._spans((0, end), max(2, -(-stacks // max(self.most // 2, 1)))), (least, 0)]
         while spans:
             span = spans.pop()
             try:
                 part = [self.of(span, self.most // 2 if span[1] - span[0] > 1 else None)]
             except TooManyStacksError:
-                spans += self._spans(span)
+                spans += self._spans(span, 2)
                 continue
             if len(part[0].samples):
                 yield part.pop()
 
-    def _spans(self, span: tuple[int, int]) -> Iterator[tuple[int, int]]:
-        """Yield the parts of a span that has too many sums, the last first: as many as it would have with one each."""
-        first, stacks = span[0], span[1] - span[0]
-        count = max(2, -(-stacks // max(self.most // 2, 1)))
-        edges = [first + stacks * at // count for at in range(count, -1, -1)]
-        yield from ((least, end) for end, least in pairwise(edges))
+    def _spans(self, span: tuple[int, int], parts: int) -> list[tuple[int, int]]:
+        """Return the parts of a span, of as many stacks each, the last first; numbers may have gaps."""
+        first, end = span
+        edges = [] if end <= 0 else self.database.stack_edges(span, parts)
+        return [*pairwise([first, *(edges or [(first + end) // 2]), end])][::-1]
 
     def of(self, span: tuple[int, int], most: int | None) -> ForeignProfile:
         """Return the part of the stacks whose numbers are in a span; samples are in order of value, the greatest first.

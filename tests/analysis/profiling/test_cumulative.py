@@ -8,6 +8,8 @@ from analysis.profiling import database as databases
 from analysis.profiling.cumulative import cumulative
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query, QueryError
+from scenarios.profiling import calls
+from scenarios.profiling.query import QueryOptions
 from tests.helpers.profile_tables import random_tables, write_folder
 
 QUERIES = (
@@ -27,11 +29,8 @@ def folder(request, tmp_path_factory):
 def test_they_are_those_of_a_table_of_all(folder, monkeypatch, query):
     with Database([folder]) as database:
         expected = database.inclusive(query, apart=query.by)
-        monkeypatch.setattr(module, "_AT_ONCE", 0)
         monkeypatch.setattr(module, "_PER_PART", 90)
         monkeypatch.setattr(module, "_ROOM", 1)
-        monkeypatch.setattr(database, "pair_count", lambda _: 10**9)
-        monkeypatch.setattr(database, "inclusive", None)
         for top in (1, 4, None):
             table, rows = cumulative(database, query, top)
             assert rows == len(expected)
@@ -39,20 +38,19 @@ def test_they_are_those_of_a_table_of_all(folder, monkeypatch, query):
             pd.testing.assert_frame_equal(table[cut.columns], cut, check_dtype=False, rtol=1e-15)
 
 
-def test_sums_beyond_64_bits_are_exact(folder, monkeypatch):
-    monkeypatch.setattr(module, "_AT_ONCE", 0)
-    monkeypatch.setattr(Database, "pair_count", lambda *_: 10**9)
-    query = QUERIES[0]
-    with Database([folder]) as database:
-        expected, rows = cumulative(database, query, 3)
-        monkeypatch.setattr(module, "_WORD", 1.0)
-        table, again = cumulative(database, query, 3)
-    assert rows == again
-    pd.testing.assert_frame_equal(table[expected.columns], expected, check_dtype=False)
+@pytest.mark.parametrize("word", [1.0, 2.0**62])
+def test_a_question_takes_them_where_they_are_many_and_sure_to_be_exact(folder, monkeypatch, word):
+    expected = calls.cumulative([folder], QueryOptions("machine", event="cpu_time", top=3))
+    monkeypatch.setattr(calls, "_AT_ONCE", 0)
+    monkeypatch.setattr(module, "_WORD", word)
+    if word > 1.0:
+        monkeypatch.setattr(Database, "inclusive", None)
+    told = calls.cumulative([folder], QueryOptions("machine", event="cpu_time", top=3))
+    assert told.all_rows == expected.all_rows
+    pd.testing.assert_frame_equal(told.table, expected.table, check_dtype=False)
 
 
 def test_all_rows_are_refused_where_they_are_too_many(folder, monkeypatch):
-    monkeypatch.setattr(module, "_AT_ONCE", 0)
     monkeypatch.setattr(databases, "MOST_ROWS", 5)
     with Database([folder]) as database:
         table, rows = cumulative(database, QUERIES[0], 5)

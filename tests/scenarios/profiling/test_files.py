@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -251,6 +252,24 @@ def test_a_part_of_an_export_is_small_where_stacks_are_deep(tmp_path, monkeypatc
     for before, part in pairwise(parts):
         assert [*before.frames] == [*part.frames][: len(before.frames)]
         assert before.origins == part.origins[: len(before.origins)]
+
+
+def test_samples_are_not_read_more_often_where_numbers_of_stacks_have_gaps(tmp_path, monkeypatch):
+    monkeypatch.setattr("analysis.profiling.formats.extract.MOST_ROWS", 8)
+    passes, totals = [], []
+    for gap in (1, 50_000_000):
+        tables = random_tables(2, rows=3_000)
+        for name in ("samples", "stacks"):
+            stack = tables[name]["stack"]
+            tables[name]["stack"] = np.where(stack < 0, stack, stack * gap)
+        run = write_folder(tmp_path / str(gap), tables)
+        with Database([run]) as database:
+            counted = Mock(wraps=database.stack_sums)
+            monkeypatch.setattr(database, "stack_sums", counted)
+            totals.append(sum(part.total("cpu_time") for part in extract_parts(database, Query("cpu_time"))))
+            passes.append(counted.call_count)
+    assert totals[0] == totals[1]
+    assert 3 < passes[1] <= passes[0] + 2
 
 
 def test_folded_stacks_beyond_memory_are_put_together_from_files(tmp_path, monkeypatch):
