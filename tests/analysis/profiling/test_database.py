@@ -500,3 +500,14 @@ def test_a_total_of_nothing_is_no_row():
     assert by_pandas(rows, query) == []
     assert database.query(query).empty
     assert database.total(query) == (0, 0)
+
+
+def test_call_paths_are_checked_anew_where_files_are_replaced(tmp_path):
+    tables = random_tables(2)
+    write_folder(tmp_path, tables)
+    with Database([tmp_path]) as database:
+        assert len(database.stacks(Query("cpu_time")))
+        tables["samples"].loc[tables["samples"]["stack"] >= 0, "stack"] += 1_000_000
+        write_folder(tmp_path, tables)
+        with pytest.raises(ProfileError, match="stack"):
+            database.stacks(Query("cpu_time"))

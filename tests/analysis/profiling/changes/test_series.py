@@ -7,6 +7,7 @@ import pytest
 from analysis.profiling.changes import series as module
 from analysis.profiling.changes.detection import WatchCriteria, changes
 from analysis.profiling.changes.reading import WatchSpan, read, smoothed
+from analysis.profiling.changes.watching import watch
 from analysis.profiling.database import Database
 from analysis.profiling.query import QueryError
 from models.randomness import stream
@@ -106,13 +107,27 @@ def spread_of(own, functions, units):
 
 
 def test_subtrees_count_each_sample_once_for_every_function_on_its_path(profile):
-    _, folder = profile
+    rows, folder = profile
     with Database([folder]) as database:
         series = read(database, "cpu_time", WatchSpan(), subtrees=True)
         whole = database.inclusive(query_of(database), None).set_index("function")["samples"]
     told = pd.Series(series.counts().sum(axis=1), series.functions)
     assert told.to_dict() == whole[whole >= 20].astype(float).to_dict()
-    assert series.everything.sum() < told.sum()
+    paths = (rows["event"] == "cpu_time") & (rows["stack"] >= 0)
+    assert series.everything.sum() == rows.loc[paths, "count"].sum() < told.sum()
+
+
+def test_callers_are_not_watched_where_no_sample_in_this_time_has_a_call_path(tmp_path):
+    """It was a fault of the watch, though the functions themselves can be watched."""
+    tables = random_tables(3, rows=4000, visits=120, processes=300)
+    tables["visits"] = tables["visits"].assign(collection="fleet", machine=np.arange(120) % 12)
+    later = tables["visits"].loc[tables["visits"]["start_s"] >= 86400.0, "visit"]
+    process = tables["processes"].loc[tables["processes"]["visit"].isin(later), "process"]
+    tables["samples"].loc[tables["samples"]["process"].isin(process), "stack"] = -1
+    with Database([write_folder(tmp_path, tables)]) as database:
+        whole, part = (watch(database, "cpu_time", WatchCriteria(), WatchSpan(since_s=at)) for at in (None, 86400.0))
+    assert (whole.paths_event, part.paths_event, part.subtrees) == ("cpu_time", "", None)
+    assert part.series.everything.sum() > 0
 
 
 def query_of(database):
