@@ -61,6 +61,15 @@ def test_an_instance_that_moved_is_linked_by_its_shard_and_a_new_one_with_nothin
     assert found[:, MACHINE].tolist() == pytest.approx([machine[0], 0.0, 0.0, machine[1]], abs=1e-4)
 
 
+def test_a_short_past_tells_less():
+    past, now = PAST.assign(present_s=[100.0, 20.0, 50.0]), NOW.assign(present_s=100.0)
+    found = made(now=now, past=past, load=False)
+    presence = np.array([1.0, 0.2, 0.5])
+    unit, machine = penalised(np.array([0.2, -0.1, -0.1]), presence, np.array([0, 1, 2]), np.array([0, 1, 0]))
+    assert found[:, SHARD].tolist() == pytest.approx([unit[0], unit[1], 0.0, 0.0], abs=1e-4)
+    assert found[:, MACHINE].tolist() == pytest.approx([machine[0], 0.0, 0.0, machine[1]], abs=1e-4)
+
+
 def test_by_its_own_past_alone_one_that_moved_is_new():
     found = made(link="own", load=False)
     assert found[0, SHARD] > 0.1

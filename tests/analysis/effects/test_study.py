@@ -10,6 +10,7 @@ from analysis.effects.observations import Observations, checked
 from analysis.effects.stays import ObservedRows, stays
 from analysis.effects.study import Study, course, potential
 from analysis.statistics import NotEnoughDataError
+from models.errors import InputError
 from models.randomness import stream
 from tests.helpers.effect_studies import observed
 
@@ -27,6 +28,29 @@ def test_the_course_of_a_job_by_hand():
     assert course(rows, rows, scale).tolist() == pytest.approx([first, first, second, second, third])
     assert course(rows[2:], rows, scale).tolist() == pytest.approx([second, second, third])
     assert course(rows, rows[:2], scale).tolist() == [0.0] * 5
+
+
+def test_the_course_counts_instances_by_the_longest_time_that_any_is_there():
+    """Deviations -0.8 / 3 and 0.5 of 1.5 instances and of one."""
+    table = pd.DataFrame(
+        {
+            "job": "a",
+            "period": [0, 0, 1],
+            "machine": [1, 2, 1],
+            "value": [3.0, 5.0, 7.5],
+            "present_s": [60.0, 30.0, 60.0],
+        }
+    ).assign(weight=1.0, treated=False)
+    (rows,) = ObservedRows.of(Observations.of(table))
+    mean = (90 * -0.8 / 3 + 60 * 0.5) / 150
+    first, second = (-0.8 / 3 - mean) * 1.5 / 11.5, (0.5 - mean) * 1 / 11
+    assert course(rows, rows, np.array([5.0])).tolist() == pytest.approx([first, first, second])
+
+
+def test_a_ratio_of_sums_needs_what_values_are_per():
+    table = TABLE.drop(columns=[name for name in ("exposure", "cpu_s") if name in TABLE])
+    with pytest.raises(InputError, match="needs the column exposure"):
+        Study.of(table, target="sums")
 
 
 def test_a_period_that_nothing_tells_of_and_a_job_outside_the_fleet_have_no_course():
