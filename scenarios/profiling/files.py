@@ -366,9 +366,8 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
         If the profile cannot be read, or the event or a restriction is unknown.
     """
     from analysis.profiling.database import Database
-    from analysis.profiling.formats.extract import extract, extract_parts
+    from analysis.profiling.formats.extract import extract_parts
     from analysis.profiling.query import Query, event_or_default, parse_where, unknown
-    from analysis.profiling.sampled_stacks import TooManyStacksError
 
     if form not in FORMATS:
         raise FaultsError([Fault("--format", 0, 0, "", closest(form, FORMATS), shown(form))])
@@ -383,11 +382,6 @@ def export(runs: Sequence[Path], form: str, out: Path, selection: ExportSelectio
             raise FaultsError([Fault("--event", 0, 0, "", unknown("event", event, events))])
         query, unit = Query(event, where=where), database.units().get(event, "")
         parts = extract_parts(database, query, out.name)
-        if form == "llvm":
-            try:
-                parts = iter([extract(database, query, out.name)])
-            except TooManyStacksError as error:
-                raise FaultsError([Fault("--where", 0, 0, "", f"{error}, as --where image=NAME does")]) from None
         first = [next(parts)]
         measures, notes = first[0].measures, [*first[0].notes]
         fits = len(measures) > 1
@@ -772,17 +766,31 @@ def _llvm(parts: "Iterator[ForeignProfile]", measure: "Measure") -> tuple[Iterab
     """Return the samples of the one image that there is, and a note on those that a compiler cannot use."""
     from analysis.profiling.formats.sample_profile import symbolised, write_sample_profile
 
-    profile = next(parts)
-    images = sorted({profile.frames[sample.stack[0]].image for sample in profile.samples})
-    if len(images) != 1:
-        listed = ", ".join(images[:_LISTED]) + (f" and {len(images) - _LISTED} more" if len(images) > _LISTED else "")
-        problem = "should choose one image, as --where image=NAME does"
-        raise FaultsError([Fault("--where", 0, 0, "", problem, listed or "no samples")])
-    at = profile.measures.index(measure)
-    tops = [(profile.frames[sample.stack[0]], sample.amounts[at]) for sample in profile.samples]
-    without = sum(amount for frame, amount in tops if not symbolised(frame, images[0]))
-    notes = [f"{without:,} without a symbol are left out"] if without else []
-    return [write_sample_profile(profile, measure.event, images[0]).encode(errors="replace")], notes
+    images, without = set[str](), list[int]()
+
+    def of_one_image() -> "Iterator[ForeignProfile]":
+        for part in parts:
+            at, tops = part.measures.index(measure), [part.frames[sample.stack[0]] for sample in part.samples]
+            images.update(frame.image for frame in tops)
+            if len(images) != 1:
+                raise FaultsError([_several_images(sorted(images))])
+            amounts = (sample.amounts[at] for sample in part.samples)
+            unknown = (not symbolised(frame, frame.image) for frame in tops)
+            without.append(sum(itertools.compress(amounts, unknown)))
+            yield part
+            del part, tops
+
+    profiles = of_one_image()
+    first = [next(profiles)]
+    (image,) = images
+    text = write_sample_profile(itertools.chain(_taken_out(first), profiles), measure.event, image)
+    notes = [f"{sum(without):,} without a symbol are left out"] if any(without) else []
+    return [text.encode(errors="replace")], notes
+
+
+def _several_images(images: Sequence[str]) -> Fault:
+    listed = ", ".join(images[:_LISTED]) + (f" and {len(images) - _LISTED} more" if len(images) > _LISTED else "")
+    return Fault("--where", 0, 0, "", "should choose one image, as --where image=NAME does", listed or "no samples")
 
 
 _WRITERS: Mapping[str, Callable[["Iterator[ForeignProfile]", "Measure"], tuple[Iterable[bytes], list[str]]]] = {

@@ -63,11 +63,12 @@ def speedscope(site: ProfileSite, pairs: Pairs) -> ExportedFile:
     request = read(pairs, site.default(ROOTS, stacks=True))
     query = replace(request.query, by=ROOTS)
     with _few_enough(site, query, "speedscope", ".speedscope.json", weighted=True):
-        paths, value = _greatest(site.database, query)
+        paths, value, count = _greatest(site.database, query)
     frames, code = [*map(Frame, paths.names)], paths.code.tolist()
     stacks = (code[begin:end] for begin, end in pairwise(paths.first.tolist()))
     unit = site.database.units().get(query.event, "")
-    written = write_speedscope(f"{site.name}: {query.event}", unit, frames, stacks, value.tolist())
+    cut = f", the {len(value):,} greatest of {count:,} call paths" if len(value) < count else ""
+    written = write_speedscope(f"{site.name}: {query.event}{cut}", unit, frames, stacks, value.tolist())
     return ExportedFile(query.event, ".speedscope.json", "application/json", written)
 
 
@@ -86,8 +87,8 @@ def _few_enough(site: ProfileSite, query: Query, form: str, suffix: str, *, weig
         raise RefusedError([f"{most}; {cure}"]) from None
 
 
-def _greatest(database: Database, query: Query) -> tuple[PathFrames, Amounts]:
-    """Return the call paths with the most events below root frames, and (P,) these.
+def _greatest(database: Database, query: Query) -> tuple[PathFrames, Amounts, int]:
+    """Return the call paths with the most events below root frames, (P,) these, and how many paths there are.
 
     Paths of one value are in order of their root frames and stacks.
     """
@@ -106,7 +107,7 @@ def _greatest(database: Database, query: Query) -> tuple[PathFrames, Amounts]:
     paths_of = unique_sorted(first)
     falling = np.unique(-value[paths_of], return_inverse=True)[1]
     order = paths_of[np.lexsort((paths_of, sums.key[paths_of], falling))][:_MOST_PATHS]
-    return paths.at(order), value[order]
+    return paths.at(order), value[order], len(paths_of)
 
 
 def csv(site: ProfileSite, pairs: Pairs) -> ExportedFile:

@@ -208,7 +208,8 @@ class _Cells:
         key *= max(names, 1)
         key += code[0]
         order = np.lexsort((*code[:0:-1], key)).astype(np.int32)
-        key, code = key[order], code[:, order]
+        key.sort()
+        code = code[:, order]
         new = code >= 0
         at = np.flatnonzero(new).astype(np.int32)
         same = np.empty((len(code), len(key) - 1), dtype=np.bool_)

@@ -210,7 +210,7 @@ class _Parts:
         steps = database.locations_on(unique_sorted(sums.stack[sums.stack >= 0]))
         samples = _samples(sums, steps, self.places, (self.frames, self.origins), valued=value <= LARGEST)
         if database.identity != self.state:
-            raise QueryError("the profile changed while it was read")
+            raise QueryError("the profile's files changed while they were read; ask again")
         events = [Measure(query.event, database.units()[query.event], _period(database, query.event))]
         notes: tuple[str, ...] = ()
         if value > LARGEST:

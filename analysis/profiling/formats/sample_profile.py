@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 from analysis.profiling.formats.foreign import UNKNOWN, ForeignProfile, Frame, Sample
 from analysis.tables.faults import plain
@@ -11,7 +12,7 @@ _OFFSETS = 1 << 16
 _CALLEE = re.compile(r"[^\s:]+")
 
 
-def write_sample_profile(profile: ForeignProfile, event: str, image: str) -> str:
+def write_sample_profile(parts: Iterable[ForeignProfile], event: str, image: str) -> str:
     """Return the samples of one image in LLVM's text form (llvm/ProfileData/SampleProfReader.h).
 
     A function's section is `name:total:head`, then a line `offset: count callee:count …` for each of its lines.
@@ -22,7 +23,7 @@ def write_sample_profile(profile: ForeignProfile, event: str, image: str) -> str
 
     Parameters
     ----------
-    profile : with the event among its measures
+    parts : of a profile, with the event among their measures
     event : whose values to write
     image : the program or library
 
@@ -36,21 +37,21 @@ def write_sample_profile(profile: ForeignProfile, event: str, image: str) -> str
     >>> from analysis.profiling.formats.foreign import Measure
     >>> leaf, root = Frame("f", "a", "", "f.c", 10, 12), Frame("main", "a", "", "f.c", 1, 3)
     >>> samples = Sample((0, 1), (5,)), Sample((1,), (2,))
-    >>> print(write_sample_profile(ForeignProfile((Measure("cycles"),), (leaf, root), samples), "cycles", "a"))
+    >>> print(write_sample_profile([ForeignProfile((Measure("cycles"),), (leaf, root), samples)], "cycles", "a"))
     f:5:0
      2: 5
     main:2:0
      2: 2 f:5
     <BLANKLINE>
     """
-    at = {measure.event: index for index, measure in enumerate(profile.measures)}[event]
     totals: Counter[str] = Counter()
     lines: defaultdict[str, Counter[int]] = defaultdict(Counter)
     calls: defaultdict[tuple[str, int], Counter[str]] = defaultdict(Counter)
-    for sample in profile.samples:
-        value = sample.amounts[at]
-        if value:
-            _count(profile, sample, value, (totals, lines, calls), image)
+    for profile in parts:
+        at = {measure.event: index for index, measure in enumerate(profile.measures)}[event]
+        for sample in profile.samples:
+            if value := sample.amounts[at]:
+                _count(profile, sample, value, (totals, lines, calls), image)
     sections = list[str]()
     for function, total in sorted(totals.items(), key=lambda pair: (-pair[1], pair[0])):
         body = lines[function]

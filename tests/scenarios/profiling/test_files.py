@@ -200,12 +200,26 @@ def test_more_call_paths_than_are_in_memory_are_exported_part_by_part(tmp_path, 
     )
     whole = [(export([run], form, out, selection), exported(out, form)) for selection in selections]
     monkeypatch.setattr("analysis.profiling.formats.extract.MOST_ROWS", most)
-    with pytest.raises(FaultsError, match=f"more than {most} places and call paths; restrict the query, as --where"):
-        export([run], "llvm", out)
     for selection, (answer, content) in zip(selections, whole, strict=True):
         again = export([run], form, out, selection)
         assert exported(out, form) == content
         assert replace(again, size=answer.size) == answer
+
+
+@pytest.mark.parametrize("most", [1, 9])
+def test_a_compilers_profile_of_more_call_paths_than_are_in_memory_is_put_together(tmp_path, monkeypatch, most):
+    """Of more than a million it was refused, and told to choose the image that was chosen."""
+    tables, out = random_tables(2, rows=3_000), tmp_path / "out"
+    tables["samples"].loc[::3, "stack"] = -1
+    run = write_folder(tmp_path / "run", tables)
+    image = tables["locations"]["image"].mode()[0]
+    selection = ExportSelection("cpu_time", where=(f"image={image}",))
+    answer, whole = export([run], "llvm", out, selection), out.read_text()
+    monkeypatch.setattr("analysis.profiling.formats.extract.MOST_ROWS", most)
+    assert export([run], "llvm", out, selection) == answer
+    assert out.read_text() == whole
+    with pytest.raises(FaultsError, match="should choose one image"):
+        export([run], "llvm", out, ExportSelection("cpu_time"))
 
 
 def test_samples_of_one_value_are_in_order_of_application_place_sampled_and_stack(tmp_path):
@@ -236,7 +250,7 @@ def test_an_export_whose_files_change_between_its_parts_is_refused(tmp_path, mon
         parts = extract_parts(database, Query("cpu_time"))
         next(parts)
         write_folder(tmp_path / "run", random_tables(3, rows=300))
-        with pytest.raises(QueryError, match="the profile changed while it was read"):
+        with pytest.raises(QueryError, match="the profile's files changed while they were read; ask again"):
             next(parts)
 
 

@@ -44,6 +44,7 @@ def test_a_file_for_speedscope_has_the_greatest_call_paths(tmp_path, monkeypatch
     assert len(sums) < len(rows[["application", "stack"]].drop_duplicates())
     assert [sums[path] for path in told] == profile["weights"] == sorted(sums.values(), reverse=True)[:most]
     assert len(set(told)) == len(told) == min(most, len(sums))
+    assert (f", the {most} greatest of {len(sums)} call paths" in content["name"]) == (most < len(sums))
 
 
 def alike(tables):

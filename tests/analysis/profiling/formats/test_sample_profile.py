@@ -11,7 +11,7 @@ from tests.helpers.foreign_profiles import profile_of
 
 
 def write(samples, image="a"):
-    return write_sample_profile(profile_of([Measure("cycles")], samples), "cycles", image)
+    return write_sample_profile([profile_of([Measure("cycles")], samples)], "cycles", image)
 
 
 def sections(text):
