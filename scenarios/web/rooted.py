@@ -7,6 +7,7 @@ import numpy as np
 
 from analysis.profiling.counted_shares import CountedStacks
 from analysis.profiling.database import Database
+from analysis.profiling.fleet_samples import drawn_collections
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Query, QueryError, of_process
 from analysis.profiling.shelf import give_back_memory
@@ -34,7 +35,12 @@ class RootedPaths:
     events: list[Amounts]
     """(Q) times (P,)."""
     samples: list[CountedStacks]
-    """(Q,)"""
+    """(Q,) none where no visits were drawn at random, so that nothing has an interval."""
+
+    def bare(self) -> "RootedPaths":
+        """Return them without what only intervals rest on, which is a fifth of the memory of many call paths."""
+        nothing = np.zeros(0, dtype=np.int32)
+        return replace(self, stack=nothing.astype(np.int64), root=nothing, samples=[])
 
 
 def rooted_paths(database: Database, queries: Sequence[Query], roots: Sequence[Restrictions] = ()) -> RootedPaths:
@@ -55,7 +61,7 @@ def rooted_paths(database: Database, queries: Sequence[Query], roots: Sequence[R
         state = database.identity
         paths = _rooted_paths(database, queries, roots)
         if database.identity == state:
-            return paths
+            return paths if drawn_collections(database) else paths.bare()
     raise QueryError("the profile's files change while they are read; ask again")
 
 

@@ -16,8 +16,10 @@ from analysis.profiling.query import Query
 from scenarios.profiling.files import import_files
 from scenarios.web.application import FILES, application
 from scenarios.web.differences import Side, frame_intervals
+from scenarios.web.rooted import rooted_paths
 from scenarios.web.tree import PathFrames, Tree
 from tests.helpers.foreign_profiles import profile_of
+from tests.helpers.profile_tables import random_tables, write_folder
 from tests.helpers.small_profile import FUNCTIONS, PATHS
 from tests.helpers.web_pages import SIDES, ask, expected, frame_paths, harmless
 
@@ -181,6 +183,16 @@ def test_a_flame_graph_has_intervals_or_says_why_it_has_none(pages, tmp_path):
     alone = ask(application(tmp_path / "made"), "/flame.json").json()
     assert "no intervals" in alone["lacking"]
     assert set(alone["trees"][0]["low"]) == {None}
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_what_intervals_rest_on_is_kept_where_there_can_be_any(tmp_path, drawn):
+    tables = random_tables(2, rows=400)
+    tables["visits"] = tables["visits"].assign(weight=12 if drawn else 1, power_w=np.nan)
+    with Database([write_folder(tmp_path, tables)]) as database:
+        paths = rooted_paths(database, [Query("cpu_time", ())])
+    assert len(paths.samples) == drawn
+    assert len(paths.stack) == (len(paths.events[0]) if drawn else 0)
 
 
 def test_exported_profiles_have_what_the_page_has(pages, small_profile):
