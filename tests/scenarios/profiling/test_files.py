@@ -268,6 +268,21 @@ def test_a_part_of_an_export_is_small_where_stacks_are_deep(tmp_path, monkeypatc
         assert before.origins == part.origins[: len(before.origins)]
 
 
+def test_parts_have_the_measures_that_all_together_have(tmp_path, monkeypatch):
+    """Values of each part fit 64 bits, and those of all do not."""
+    tables = random_tables(2, rows=300)
+    with Database([write_folder(tmp_path / "small", tables)]) as database:
+        value = database.total(Query("cpu_time"))[1]
+    tables["samples"]["count"] *= 2**64 // value
+    monkeypatch.setattr("analysis.profiling.formats.extract.MOST_ROWS", 4)
+    with Database([write_folder(tmp_path / "large", tables)]) as database:
+        assert database.total(Query("cpu_time"))[1] >= 2**63
+        parts = [*extract_parts(database, Query("cpu_time"))]
+    assert len(parts) > 2
+    assert {len(part.measures) for part in parts} == {1}
+    assert all("more than 64 bits hold: samples only" in part.notes[0] for part in parts)
+
+
 def test_samples_are_not_read_more_often_where_numbers_of_stacks_have_gaps(tmp_path, monkeypatch):
     monkeypatch.setattr("analysis.profiling.formats.extract.MOST_ROWS", 8)
     passes, totals = [], []
