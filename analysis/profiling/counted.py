@@ -20,6 +20,8 @@ from models.code.compiled import njit
 _PENDING = 1_000_000
 """Entries that wait in memory before they are put away."""
 _WORD, _HALF = 2**63 - 1, 2**31 - 1
+_MOST_SUM, _MOST_EXACT = 2.0**62, 2.0**53
+"""Sums below which integers of 64 bits hold them though they were rounded, and below which decimals are not rounded."""
 
 _Reduced = tuple[AnyInts, AnyInts, Amounts]
 
@@ -76,6 +78,12 @@ class CountedSamples:
     def whole(self) -> bool:
         """Whether each sample stands for its key's scale."""
         return all(len(put.columns) == 3 for put in self.put)
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums of whole events are sure to be exact in 64 bits."""
+        scale = self.keys["scale"].to_numpy(np.float64)
+        return bool(self.keys["value"].sum() < _MOST_SUM and scale.max(initial=0.0) < _MOST_EXACT)
 
     def raw(self, part: int) -> CountedEntries:
         """Return the entries of a part in no order, some pairs of key and place several times."""

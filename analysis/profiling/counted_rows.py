@@ -11,8 +11,6 @@ from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import of_process
 from models.arrays import Ints
 
-_WORD, _EXACT = 2.0**62, 2.0**53
-
 
 @dataclass(frozen=True, slots=True)
 class GreatestRows:
@@ -47,10 +45,9 @@ def greatest_rows(counted: CountedSamples, by: Sequence[str], top: int) -> Great
     by : dimensions, in whose order ties are
     top : so many rows at most
     """
-    scale = counted.keys["scale"].to_numpy(np.float64)
-    if counted.keys["value"].sum() >= _WORD or scale.max(initial=0.0) >= _EXACT:
+    if not counted.exact:
         return None
-    scale, row_of = scale.astype(np.int64), _rows_of(counted.keys, by)
+    scale, row_of = counted.keys["scale"].to_numpy(np.float64).astype(np.int64), _rows_of(counted.keys, by)
     first = np.flatnonzero(np.append(True, row_of[1:] != row_of[:-1])[: len(row_of)])
     keys = counted.keys.iloc[first].reset_index(drop=True)
     rank = {name: _ranks(keys[name] if of_process(name) else counted.places[name]) for name in by}

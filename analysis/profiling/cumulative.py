@@ -22,7 +22,6 @@ _PER_PART = 500_000
 """Rows of samples that a part is of, about."""
 _ROOM = 500_000
 """Sums that are looked at together."""
-_WORD, _EXACT = 2.0**62, 2.0**53
 
 _Stacks = tuple[Ints, AnyInts, AnyInts]
 """Where the functions of each of S stacks begin, S + 1; functions, each once of a stack; which was sampled itself."""
@@ -35,7 +34,7 @@ def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.
     ----------
     database : asked
     query : its dimensions, all of processes, stay apart
-    top : only so many rows; none: all
+    top : only so many rows, no more than an answer may have; none: all
 
     Returns
     -------
@@ -46,16 +45,15 @@ def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.
     Raises
     ------
     QueryError, ProfileError
-        As `Database.inclusive` does, if all rows are asked for and are too many, and if `top` is too many.
+        As `Database.inclusive` does, and if all rows are asked for and are too many.
     """
-    from analysis.profiling.database import MOST_ROWS, check_top, refuse_many
+    from analysis.profiling.database import MOST_ROWS, refuse_many
 
-    check_top(top)
     parts = max(1, database.rows // _PER_PART)
     sums = CumulativeSums.of(database, query, lambda keys: distinct(keys, query.by)[0] % parts)
     if not sums.exact:
         return None
-    table, rows = _told(sums, MOST_ROWS if top is None else top)
+    table, rows = _table(sums, MOST_ROWS if top is None else top)
     if top is None:
         refuse_many(rows)
     return table, rows
@@ -97,9 +95,7 @@ class CumulativeSums:
         names, first, code = database.frames_on(counted.places["stack"].to_numpy(np.int64))
         leaf = code[first[1:] - 1]
         _once_per_stack(first, code, np.full(len(names), -1, dtype=np.int64))
-        scale = counted.keys["scale"].to_numpy(np.float64)
-        exact = bool(counted.keys["value"].sum() < _WORD and scale.max(initial=0.0) < _EXACT)
-        return cls(keys, names, counted.parts, exact, counted, key.astype(np.int32), (first, code, leaf))
+        return cls(keys, names, counted.parts, counted.exact, counted, key.astype(np.int32), (first, code, leaf))
 
     def part(self, number: int) -> Iterator[Amounts]:
         """Yield the sums of a part: (5, n) row of `keys`, function, samples, value, own value; good until the next."""
@@ -118,7 +114,7 @@ class CumulativeSums:
             yield out[:, :many]
 
 
-def _told(sums: CumulativeSums, top: int) -> tuple[pd.DataFrame, int]:
+def _table(sums: CumulativeSums, top: int) -> tuple[pd.DataFrame, int]:
     """Return the greatest sums as a table, and how many there are."""
     rows, count, total = np.zeros((5, 0), dtype=np.int64), 0, 0
     for part in range(sums.parts):

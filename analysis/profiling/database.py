@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -729,8 +730,9 @@ class Database:
         from analysis.profiling.counted_rows import greatest_rows, parts_of
 
         part_of = parts_of(query.by, max(1, self.rows // _PER_PART))
-        counted = count_samples(cursor.cursor(), query, self._counts, part_of, self._files())
-        return greatest_rows(counted, query.by, top)
+        # DuckDB names the same tables where sums turn out not to be exact.
+        with closing(cursor.cursor()) as own:
+            return greatest_rows(count_samples(own, query, self._counts, part_of, self._files()), query.by, top)
 
     def _table(self, cursor: duckdb.DuckDBPyConnection, query: Query, top: int | None) -> tuple[pd.DataFrame, Sums]:
         sums = self._sums(cursor, query)

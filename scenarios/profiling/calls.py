@@ -96,6 +96,9 @@ def cumulative(paths: Sequence[Path], options: QueryOptions) -> CallRows:
 
 def _greatest(database: "Database", query: Query, top: int | None) -> tuple["pd.DataFrame", int]:
     """Return the greatest rows of `Database.inclusive` and how many there are, summed in parts where they are many."""
+    from analysis.profiling.database import check_top
+
+    check_top(top)
     if query.by and database.rows > _AT_ONCE and database.pair_count((*query.by, "function")) > _AT_ONCE:
         from analysis.profiling.cumulative import cumulative as in_parts
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis.profiling import counted_rows as module
+from analysis.profiling import counted
 from analysis.profiling import database as databases
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query
@@ -44,6 +44,6 @@ def test_sums_beyond_64_bits_are_left_to_the_database(folders, monkeypatch):
         expected = database.query(QUERIES[0], 3)
     monkeypatch.setattr(databases, "_MOST_AT_ONCE", 0)
     monkeypatch.setattr(databases, "_MANY_PAIRS", 0)
-    monkeypatch.setattr(module, "_WORD", 1.0)
+    monkeypatch.setattr(counted, "_MOST_SUM", 1.0)
     with Database(folders) as database:
         pd.testing.assert_frame_equal(database.query(QUERIES[0], 3), expected)

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from analysis.profiling import counted
 from analysis.profiling import cumulative as module
 from analysis.profiling import database as databases
 from analysis.profiling.cumulative import cumulative
@@ -42,7 +43,7 @@ def test_they_are_those_of_a_table_of_all(folder, monkeypatch, query):
 def test_a_question_takes_them_where_they_are_many_and_sure_to_be_exact(folder, monkeypatch, word):
     expected = calls.cumulative([folder], QueryOptions("machine", event="cpu_time", top=3))
     monkeypatch.setattr(calls, "_AT_ONCE", 0)
-    monkeypatch.setattr(module, "_WORD", word)
+    monkeypatch.setattr(counted, "_MOST_SUM", word)
     if word > 1.0:
         monkeypatch.setattr(Database, "inclusive", None)
     told = calls.cumulative([folder], QueryOptions("machine", event="cpu_time", top=3))
@@ -57,5 +58,5 @@ def test_all_rows_are_refused_where_they_are_too_many(folder, monkeypatch):
         assert rows > len(table) == 5
         with pytest.raises(QueryError, match=f"would have {rows} rows, more than 5"):
             cumulative(database, QUERIES[0], None)
-        with pytest.raises(QueryError, match="top should be from 1 to 5, got 6"):
-            cumulative(database, QUERIES[0], 6)
+    with pytest.raises(QueryError, match="top should be from 1 to 5, got 6"):
+        calls.cumulative([folder], QueryOptions("machine", event="cpu_time", top=6))
