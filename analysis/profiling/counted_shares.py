@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from analysis.profiling.combinations import distinct
+from analysis.profiling.differences import CodedKeys
 from analysis.profiling.frames import Amounts, AnyInts
 from analysis.profiling.intervals import ShareMoments
 from analysis.profiling.query import Query, QueryError, of_process
-from analysis.profiling.regressions.coded import distinct
 from analysis.profiling.row_groups import Numbering
 from analysis.profiling.shelf import give_back_memory
 from models.arrays import Floats, Ints, unique_sorted
@@ -47,6 +48,40 @@ def counted_moments(database: "Database", query: Query, cluster: str = "visit") 
     QueryError, ProfileError
         As `Database.query` does.
     """
+    numbers, value, _, moments = _counted_moments(database, query, cluster)
+    order = np.argsort(-value, kind="stable")[: int((value > 0).sum())]
+    return moments.at(order, numbers.keys(order).names(np.arange(len(order)), query.by))
+
+
+def coded_moments(
+    database: "Database", query: Query, cluster: str = "visit"
+) -> tuple[CodedKeys, Ints | None, ShareMoments]:
+    """Return the keys of a query as numbers, their events, and what the intervals of their shares rest on, unnamed.
+
+    Parameters
+    ----------
+    database, query, cluster : as of `counted_moments`
+
+    Returns
+    -------
+    CodedKeys, (n,) array or None, ShareMoments
+        Of n rows, in the same order; no events where sums are not sure to be exact in 64 bits.
+
+    Raises
+    ------
+    QueryError, ProfileError
+        As `Database.query` does.
+    """
+    numbers, value, exact, moments = _counted_moments(database, query, cluster)
+    rows = np.flatnonzero(value > 0 if exact is None else exact >= 0)
+    own = moments.at(rows, pd.DataFrame(index=range(len(rows))))
+    return numbers.keys(rows), None if exact is None else exact[rows], own
+
+
+def _counted_moments(
+    database: "Database", query: Query, cluster: str
+) -> tuple["_KeyNumbers", Floats, Ints | None, ShareMoments]:
+    """Return numbers of keys, and of each its events, exactly if that is sure (−1: no samples), and its moments."""
     parts = max(1, database.rows // _PER_PART)
     apart = replace(query, by=(*query.by, cluster))
     counted = database.counted(apart, lambda keys: pd.factorize(keys[cluster])[0].astype(np.int64) % parts)
@@ -55,11 +90,17 @@ def counted_moments(database: "Database", query: Query, cluster: str = "visit") 
     total = max(float(size.sum()), 1.0)
     numbers = _KeyNumbers.of(counted, [name for name in query.by if of_process(name)])
     value, samples = np.zeros((2, numbers.count))
+    scale = counted.keys["scale"].to_numpy(np.float64)
+    # Of a scale of 0 it is not known whether it is one at all: there may be no rate.
+    exact = np.full(numbers.count, -1, dtype=np.int64) if counted.exact and scale.all() else None
     for part in range(counted.parts):
-        entries = counted.raw(part).positive()
+        entries = counted.raw(part)
         key = numbers.index(entries.key, entries.place)
         value += np.bincount(key, entries.value, numbers.count)
         samples += np.bincount(key, entries.samples, numbers.count)
+        if exact is not None:
+            exact[key] = np.maximum(exact[key], 0)
+            np.add.at(exact, key, counted.counts(part)[2].astype(np.int64) * scale.astype(np.int64)[entries.key])
     share, clusters = value / total, _clusters(size)
     sums = np.zeros((4, numbers.count))
     for part in range(counted.parts):
@@ -67,9 +108,8 @@ def counted_moments(database: "Database", query: Query, cluster: str = "visit") 
         key = numbers.index(entries.key, entries.place)
         _add_moments((key, code[entries.key], entries.value / total), share, clusters, sums)
     second, fourth = _moments(sums, share, clusters)
-    order = np.argsort(-value, kind="stable")[: int((value > 0).sum())]
-    keys = numbers.names(order)[list(query.by)]
-    return ShareMoments(keys, share[order], second[order], fourth[order], samples[order], int((size > 0).sum()))
+    every = pd.DataFrame(index=range(numbers.count))
+    return numbers, value, exact, ShareMoments(every, share, second, fourth, samples, int((size > 0).sum()))
 
 
 def _clusters(size: Floats) -> tuple[Floats, Floats]:
@@ -395,7 +435,7 @@ class _KeyNumbers:
         if numbers.count > _DENSE:
             known, pending = np.zeros(0, dtype=np.int64), list[Ints]()
             for part in range(counted.parts):
-                entries = counted.raw(part).positive()
+                entries = counted.raw(part)
                 pending.append(unique_sorted(numbers._codes(entries.key, entries.place)))
                 if part + 1 == counted.parts or sum(map(len, pending)) > max(_AT_ONCE, len(known)):
                     known = unique_sorted(np.concatenate([known, *pending]))
@@ -419,8 +459,8 @@ class _KeyNumbers:
         codes = self._codes(key, place)
         return codes if self._known is None else self._known.places[self._known.index(codes)]
 
-    def names(self, numbers: Ints) -> pd.DataFrame:
+    def keys(self, numbers: Ints) -> CodedKeys:
         """Return the dimensions of keys."""
         codes = numbers if self._known is None else self._known.ids[numbers]
-        parts = (self._groups.iloc[codes // self._width], self._places.iloc[codes % self._width])
-        return pd.concat([part.reset_index(drop=True) for part in parts], axis=1)
+        process, place = (codes // self._width).astype(np.int32), (codes % self._width).astype(np.int32)
+        return CodedKeys(self._groups, self._places, process, place)

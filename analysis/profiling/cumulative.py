@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from analysis.profiling.combinations import distinct
 from analysis.profiling.counted import ordered
 from analysis.profiling.frames import Amounts, AnyInts
 from analysis.profiling.query import Query
-from analysis.profiling.regressions.coded import distinct
 from models.arrays import Bools, Ints
 from models.code.compiled import njit
 

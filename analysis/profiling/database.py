@@ -4,11 +4,13 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -34,7 +36,6 @@ from analysis.profiling.sums import (
     PROCESSES,
     Sums,
     column,
-    difference,
     expression,
     frame,
     quoted,
@@ -48,6 +49,7 @@ from models.tables import TABLES
 if TYPE_CHECKING:
     from analysis.profiling.counted import CountedSamples
     from analysis.profiling.counted_rows import GreatestRows
+    from analysis.profiling.differences import CodedAnswer, Difference
     from analysis.profiling.row_groups import SampleFile
     from analysis.profiling.sampled_stacks import SampledStacks
 
@@ -265,15 +267,52 @@ class Database:
         QueryError
             If the queries differ in event or dimensions, or cannot be answered.
         """
+        difference = self.difference(a, b, other)
+        return difference.table(difference.greatest(difference.change, len(difference)))
+
+    def difference(self, a: Query, b: Query, other: "Database | None" = None) -> "Difference":
+        """Return what `diff` does in numbers, of which some rows can be named.
+
+        Parameters
+        ----------
+        a, b, other : as of `diff`
+
+        Raises
+        ------
+        QueryError
+            As `diff` does.
+        """
+        from analysis.profiling.differences import Difference
+
         if (a.event, a.by) != (b.event, b.by):
             raise QueryError("a difference needs two queries of one event, by the same dimensions")
         second = other or self
         both = (self, second)
         for query in (a, b):
             self._check(query, both)
-        left = self._answered(("query", a, None), lambda cursor: self._table(cursor, a, None)[0])
-        right = second._answered(("query", b, None), lambda cursor: second._table(cursor, b, None)[0])
-        return difference(left, right, a.by)
+        sides = []
+        for database, query in ((self, a), (second, b)):
+            sides.append(database._answered(("coded", query), partial(database._coded, query)))
+            give_back_memory()
+        return Difference.of(sides[0], sides[1], a.by)
+
+    def _coded(self, query: Query, cursor: duckdb.DuckDBPyConnection) -> "CodedAnswer":
+        """Return the rows of an answer with numbers for their names."""
+        from analysis.profiling.differences import CodedAnswer, CodedKeys
+
+        sums = self._sums(cursor, query)
+        refuse_many(_groups(cursor))
+        keys = "pkey::INTEGER AS pkey, lkey::INTEGER AS lkey"
+        groups = summed(cursor, sums, f"SELECT {keys}, {sums.numbers('0')} FROM groups")
+        value = groups.pop("value").to_numpy()
+        tables, numbers = [], []
+        for key, table, of_kind in (("pkey", "process_keys", True), ("lkey", "location_keys", False)):
+            names = [name for name in query.by if of_process(name) == of_kind]
+            named = frame(cursor, f"SELECT {', '.join((key, *map(quoted, names)))} FROM {table} ORDER BY {key}")
+            first = named.pop(key).to_numpy(np.int32)[:1].sum(dtype=np.int32)
+            numbers.append(groups.pop(key).to_numpy(np.int32) - first)
+            tables.append(named)
+        return CodedAnswer(CodedKeys(tables[0], tables[1], *numbers), value, sums.value)
 
     @property
     def rows(self) -> int:

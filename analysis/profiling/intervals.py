@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, ndtri, stdtrit
 
+from analysis.profiling.combinations import distinct, numbered
 from analysis.profiling.fleet_samples import visits_of
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import Profile, Query, restriction_text
-from analysis.profiling.regressions.coded import distinct, numbered
 from analysis.profiling.shelf import give_back_memory
 from analysis.statistics import NotEnoughDataError
 from models.arrays import Floats, Ints
@@ -227,6 +227,12 @@ class ShareMoments:
         """Return those of a profile."""
         return cls(data.keys, data.shares, data.moment(2), data.moment(4), data.counts, len(data.size))
 
+    def at(self, rows: Ints, keys: pd.DataFrame) -> "ShareMoments":
+        """Return those of some shares, under the keys that are given."""
+        return ShareMoments(
+            keys, self.share[rows], self.second[rows], self.fourth[rows], self.samples[rows], self.clusters
+        )
+
     @property
     def variance(self) -> Floats:
         """(K,) sampling variance of every share; NaN with fewer than two clusters."""
@@ -242,7 +248,12 @@ class ShareMoments:
 
     def errors(self) -> pd.DataFrame:
         """Return the keys, share, standard_error and degrees, in order of the keys."""
-        return self.keys.assign(share=self.share, standard_error=np.sqrt(self.variance), degrees=self.degrees)
+        return self.keys.assign(share=self.share, standard_error=self.standard_error, degrees=self.degrees)
+
+    @property
+    def standard_error(self) -> Floats:
+        """(K,) of every share; NaN with fewer than two clusters."""
+        return np.sqrt(self.variance)
 
     def intervals(self, confidence: float) -> pd.DataFrame:
         """Return the columns of `share_intervals`, in order of the keys."""

@@ -311,30 +311,3 @@ def shares(values: pd.Series, total: int) -> Floats:
     if values.dtype == object:
         return np.array([int(value) / total if total else 0.0 for value in values])
     return values.to_numpy(dtype=np.float64) / float(total or 1)
-
-
-def difference(a: pd.DataFrame, b: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Return two answers side by side, the greatest change of share first, ties by the keys.
-
-    Parameters
-    ----------
-    a, b : frames with the columns of `by`, `value` and `share`
-    by : the keys; none: one row each
-    """
-    left, right = _side(a, by, "a"), _side(b, by, "b")
-    joined = left.merge(right, on=list(by), how="outer") if by else left.merge(right, how="cross")
-    for name in ("value_a", "value_b"):
-        value = joined[name]
-        joined[name] = value.mask(value.isna(), 0) if value.dtype == object else value.fillna(0).astype(np.int64)
-    for name in ("share_a", "share_b"):
-        joined[name] = joined[name].fillna(0.0)
-    joined["change"] = joined["share_b"] - joined["share_a"]
-    order = joined.assign(size=-joined["change"].abs()).sort_values(["size", *by], kind="stable").index
-    names = [*by, "value_a", "value_b", "share_a", "share_b", "change"]
-    return joined.loc[order, names].reset_index(drop=True)
-
-
-def _side(answer: pd.DataFrame, by: Sequence[str], side: str) -> pd.DataFrame:
-    """Return an answer's keys, value and share under the names of its side; whole numbers stay whole when some miss."""
-    value = answer["value"] if answer["value"].dtype == object else answer["value"].astype("Int64")
-    return answer[list(by)].assign(**{f"value_{side}": value, f"share_{side}": answer["share"]})

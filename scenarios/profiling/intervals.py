@@ -1,5 +1,6 @@
 """Which samples stand for the fleet and were drawn at random, and what intervals their shares then have."""
 
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.profiling.database import Database
+    from analysis.profiling.differences import CodedKeys, Difference
+    from analysis.profiling.frames import AnyInts
     from analysis.profiling.intervals import ShareMoments
-    from models.arrays import Bools, Floats
+    from models.arrays import Bools, Floats, Ints
 
 LEVEL = 0.95
 """Confidence of the intervals."""
@@ -29,6 +32,10 @@ DEPENDENT = "no intervals: some visits are on both sides"
 _ROUNDING = 1e-9
 _FEW = 200
 """Rows up to which they are asked for alone, as all others are one to them."""
+_FEW_CHANGES = 100_000
+"""Rows of a difference up to which all are told."""
+_AT_ONCE = 200_000
+"""Rows of a difference that are tested at a time."""
 _MOST_CELLS = 1_000_000
 """Rows of samples up to which they are summed within visits at once."""
 
@@ -81,16 +88,6 @@ def intervals(database: "Database", question: Query, rows: "pd.DataFrame | None"
     return shares[[*question.by, "low", "high", *ERRORS]]
 
 
-def _errors(database: "Database", question: Query) -> "pd.DataFrame | None":
-    """Return keys, standard_error and degrees of each share over visits, as `intervals` does, without their ends."""
-    if not _drawn_within(database, question):
-        return None
-    try:
-        return _moments(database, question).errors()[[*question.by, *ERRORS]]
-    except QueryError:
-        return None
-
-
 def _drawn_within(database: "Database", question: Query) -> bool:
     return not {CLUSTER, "process"} & set(question.by) and drawn(database, question)
 
@@ -104,6 +101,29 @@ def _moments(database: "Database", question: Query) -> "ShareMoments":
 
         return counted_moments(database, question, CLUSTER)
     return ShareMoments.of(ClusteredProfile.of(database.clustered(question, CLUSTER), CLUSTER))
+
+
+def _errors(database: "Database", question: Query) -> "_Errors | None":
+    """Return the errors of all shares over visits; none where they have no intervals."""
+    from analysis.profiling.differences import CodedKeys
+    from analysis.profiling.shelf import give_back_memory
+
+    if not _drawn_within(database, question):
+        return None
+    try:
+        if database.rows > _MOST_CELLS:
+            from analysis.profiling.counted_shares import coded_moments
+
+            keys, value, moments = coded_moments(database, question, CLUSTER)
+        else:
+            moments, value = _moments(database, question), None
+            keys = CodedKeys.of(moments.keys)
+    except QueryError:
+        return None
+    errors = _Errors(keys, value, moments.standard_error, moments.degrees)
+    del moments
+    give_back_memory()
+    return errors
 
 
 def drawn(database: "Database", question: Query) -> bool:
@@ -124,19 +144,69 @@ def without(database: "Database", question: Query) -> str:
     return f"no intervals: {database.undrawn(question) or 'there are too many rows'}"
 
 
-def difference(a: "Database", of_a: Query, b: "Database", of_b: Query) -> "tuple[pd.DataFrame, str]":
+@dataclass(frozen=True, slots=True, eq=False)
+class _Errors:
+    """Standard errors and degrees of freedom of shares."""
+
+    keys: "CodedKeys"
+    """(n,)"""
+    value: "Ints | None"
+    """(n,) events; none: not known exactly."""
+    error: "Floats"
+    degrees: "Floats"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RowErrors:
+    """Errors of the shares of the rows of a difference."""
+
+    place: "AnyInts"
+    """(n,) where each row's are; −1: it has none."""
+    error: "Floats"
+    degrees: "Floats"
+
+    @classmethod
+    def of(cls, difference: "Difference", side: _Errors) -> "_RowErrors":
+        """Return those of a side."""
+        row = difference.rows_of(side.keys)
+        known = np.flatnonzero(row >= 0)
+        place = np.full(len(difference), -1, dtype=np.int32)
+        place[row[known]] = known
+        return cls(place, side.error, side.degrees)
+
+    def at(self, rows: "Ints | slice") -> "tuple[Floats, Floats]":
+        """Return variances and degrees of freedom of some rows; 0 and 1 where there are none."""
+        place = self.place[rows]
+        known = place >= 0
+        variance, degrees = np.zeros(len(place)), np.ones(len(place))
+        variance[known] = np.nan_to_num(self.error[place[known]]) ** 2
+        degrees[known] = self.degrees[place[known]]
+        return variance, degrees
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangedShares:
+    """The changes between two queries."""
+
+    table: "pd.DataFrame"
+    """Rows of `Database.diff`, with low, high and significant as of `with_change` where there are intervals: all, or
+    the greatest, and of those that are significant the greatest, of very many."""
+    rows: int
+    """How many there are in all."""
+    significant: int
+    """Of these."""
+    without: str
+    """Why there are no intervals; empty if there are."""
+
+
+def difference(a: "Database", of_a: Query, b: "Database", of_b: Query, most: int | None = 1) -> ChangedShares:
     """Return the changes between two queries, with intervals where there can be any; and else why there are none.
 
     Parameters
     ----------
     a, b : databases, or one and the same
     of_a, of_b : what is asked of them: one event, by the same dimensions
-
-    Returns
-    -------
-    tuple
-        The rows of `Database.diff`, with low, high and significant as of `with_change`; a line that says why there are
-        no intervals, empty if there are.
+    most : so many rows at least are told, and all if they are no more than `_FEW_CHANGES`; none: all
 
     Raises
     ------
@@ -144,12 +214,44 @@ def difference(a: "Database", of_a: Query, b: "Database", of_b: Query) -> "tuple
         As of `Database.diff`.
     """
     if why := incomparable(a, of_a, b, of_b):
-        return a.diff(of_a, of_b, b), why
-    sides = [_errors(a, of_a), _errors(b, of_b)]
-    table = a.diff(of_a, of_b, b)
+        changes = a.difference(of_a, of_b, b)
+        most = len(changes) if most is None else max(most, _FEW_CHANGES)
+        return ChangedShares(changes.table(changes.greatest(changes.change, most)), len(changes), 0, why)
+    sides = _errors(a, of_a), _errors(b, of_b)
+    changes = _difference(a, b, (of_a, of_b), sides)
+    sides = sides[0] and replace(sides[0], value=None), sides[1] and replace(sides[1], value=None)
+    most, change = len(changes) if most is None else max(most, _FEW_CHANGES), changes.change
+    rows = changes.greatest(change, most)
     if sides[0] is None or sides[1] is None:
-        return table, without(*((a, of_a) if sides[0] is None else (b, of_b)))
-    return with_change(table, list(of_a.by), sides[0], sides[1]), ""
+        why = without(*((a, of_a) if sides[0] is None else (b, of_b)))
+        return ChangedShares(changes.table(rows), len(changes), 0, why)
+    errors = [_RowErrors.of(changes, side) for side in sides if side is not None]
+    beyond = np.zeros(len(changes), dtype=np.bool_)
+    for begin in range(0, len(changes), _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        variances, degrees = zip(*(side.at(some) for side in errors), strict=True)
+        beyond[some] = significant(change[some], variances, degrees, len(changes))
+    if len(rows) < len(changes):
+        rows = np.union1d(rows, changes.greatest(change, most, np.flatnonzero(beyond)))
+        rows = changes.greatest(change, len(rows), rows)
+    error = np.sqrt(sum(side.at(rows)[0] for side in errors))
+    table = _with_reach(changes.table(rows), error, beyond[rows])
+    return ChangedShares(table, len(changes), int(beyond.sum()), "")
+
+
+def _difference(
+    a: "Database", b: "Database", queries: tuple[Query, Query], sides: "Sequence[_Errors | None]"
+) -> "Difference":
+    """Return two answers side by side; events that were summed for their errors are not summed again."""
+    from analysis.profiling.differences import CodedAnswer, Difference
+
+    own, other = sides
+    if own is None or other is None or own.value is None or other.value is None:
+        return a.difference(*queries, b)
+    first, second = (
+        CodedAnswer(side.keys, value, int(value.sum())) for side, value in ((own, own.value), (other, other.value))
+    )
+    return Difference.of(first, second, queries[0].by)
 
 
 def incomparable(a: "Database", of_a: Query, b: "Database", of_b: Query) -> str:
@@ -194,18 +296,25 @@ def with_change(table: "pd.DataFrame", by: list[str], a: "pd.DataFrame", b: "pd.
         variances.append(errors_of["standard_error"].fillna(0.0).to_numpy(np.float64) ** 2)
         freedoms.append(errors_of["degrees"].fillna(1.0).to_numpy(np.float64))
     errors = np.sqrt(variances[0] + variances[1])
+    return _with_reach(table, errors, significant(table["change"].to_numpy(np.float64), variances, freedoms))
+
+
+def _with_reach(table: "pd.DataFrame", errors: "Floats", beyond: "Bools") -> "pd.DataFrame":
+    """Add low and high of changes, of which the standard errors are known, and whether they are significant."""
     reach = NormalDist().inv_cdf(0.5 + LEVEL / 2) * errors
-    beyond = significant(table["change"].to_numpy(np.float64), variances, freedoms)
     return table.assign(low=table["change"] - reach, high=table["change"] + reach, significant=beyond)
 
 
-def significant(change: "Floats", variances: "Sequence[Floats]", degrees: "Sequence[Floats]") -> "Bools":
+def significant(
+    change: "Floats", variances: "Sequence[Floats]", degrees: "Sequence[Floats]", of: int | None = None
+) -> "Bools":
     """Return which of K changes are significant, so that the chance of any false one is at most `FALSE_CHANGES`.
 
     Parameters
     ----------
     change : (K,) differences of two independent shares
     variances, degrees : of both shares, (K,) each
+    of : so many changes, of which these are some; none: these are all
     """
     from scipy.special import stdtr
 
@@ -214,7 +323,7 @@ def significant(change: "Floats", variances: "Sequence[Floats]", degrees: "Seque
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = np.where(parts > 0, whole**2 / np.maximum(parts, 1e-300), 1.0)
         distance = np.where((whole > 0) & (np.abs(change) > _ROUNDING), np.abs(change) / np.sqrt(whole), 0.0)
-    return np.asarray(2.0 * stdtr(np.maximum(freedom, 1.0), -distance) * max(len(change), 1) <= FALSE_CHANGES)
+    return np.asarray(2.0 * stdtr(np.maximum(freedom, 1.0), -distance) * max(of or len(change), 1) <= FALSE_CHANGES)
 
 
 def independent(a: "Database", of_a: Query, b: "Database", of_b: Query) -> bool:

@@ -147,8 +147,13 @@ class ProfileDifference(Conclusion):
     a: QuerySide
     b: QuerySide
     table: "pd.DataFrame"
-    """All rows: the dimensions, value_a, value_b, share_a, share_b, change and, where both sides were drawn at random
-    and no visit is on both, its low and high and whether it is significant among all rows."""
+    """All rows, or the greatest changes of very many: the dimensions, value_a, value_b, share_a, share_b, change and,
+    where both sides were drawn at random and no visit is on both, its low and high and whether it is significant among
+    all rows."""
+    all_rows: int
+    """How many there are in all."""
+    significant_rows: int | None
+    """How many of these changed beyond chance; none without intervals."""
     top: int | None
     """Rows that are told; none: all."""
     confidence: float | None
@@ -159,18 +164,13 @@ class ProfileDifference(Conclusion):
         known = (
             ""
             if self.significant_rows is None
-            else f"; {self.significant_rows} of {len(self.table)} rows changed beyond chance"
+            else f"; {self.significant_rows} of {self.all_rows} rows changed beyond chance"
         )
         if not len(self.table):
             return "no rows"
         first = _named(self.table.head(1), self.query).to_dict("records")[0]
         ends = f" ({100 * first['low']:+.2f} to {100 * first['high']:+.2f})" if "low" in first else ""
         return f"{first['function']} {100 * first['change']:+.2f} points{ends}{known}"
-
-    @property
-    def significant_rows(self) -> int | None:
-        """How many rows changed beyond chance; none without intervals."""
-        return None if self.confidence is None else int(self.table["significant"].sum())
 
     def frame(self) -> "pd.DataFrame":
         """Return the rows that are told."""
@@ -189,7 +189,7 @@ class ProfileDifference(Conclusion):
             "unit": self.unit,
             "by": list(self.query.by),
             **sides,
-            "changed_rows": len(self.table),
+            "changed_rows": self.all_rows,
             "rows": self.frame().to_dict("records"),
             "confidence": self.confidence,
             "significant_rows": self.significant_rows,
@@ -217,7 +217,7 @@ class ProfileDifference(Conclusion):
             "",
             (
                 *map(Says, totals),
-                Says(f"{len(rows):,} of {plural(len(self.table), 'row')}{_others(self.events, event)}"),
+                Says(f"{len(rows):,} of {plural(self.all_rows, 'row')}{_others(self.events, event)}"),
                 _table(rows, self.query, columns, self.unit),
                 *note_lines(self.notes),
             ),
@@ -442,17 +442,19 @@ def diff(
         if empty:
             raise FaultsError(empty)
         unit = first.units().get(question.event, "")
-        table, lacking = difference(first, of_a, second, of_b)
+        changed = difference(first, of_a, second, of_b, options.top)
     notes = [*dict.fromkeys(of_files), *_left_out(sorted({*again_a, *again_b}))]
     return ProfileDifference(
         question,
         shared,
         unit,
         *sides,
-        table,
+        changed.table,
+        changed.rows,
+        significant_rows=None if changed.without else changed.significant,
         top=options.top,
-        confidence=None if lacking else LEVEL,
-        notes=[*notes, lacking or _beyond(table)],
+        confidence=None if changed.without else LEVEL,
+        notes=[*notes, changed.without or _beyond(changed.significant, changed.rows)],
     )
 
 
@@ -516,11 +518,10 @@ def _apart(first: "Database", second: "Database") -> Fault:
     return Fault("--event", 0, 0, "", f"A and B share no event: A has {of_a}; B has {of_b}")
 
 
-def _beyond(table: "pd.DataFrame") -> str:
+def _beyond(count: int, rows: int) -> str:
     """Return in a line how many changes are significant, and by what rule."""
-    count, rows = int(table["significant"].sum()), plural(len(table), "row")
-    verb = "are" if count > 1 else "is"
-    return f"{count or 'none'} of {rows} {verb} beyond chance (chance of any false one: {FALSE_CHANGES:.0%})"
+    told = f"{count or 'none'} of {plural(rows, 'row')} {'are' if count > 1 else 'is'}"
+    return f"{told} beyond chance (chance of any false one: {FALSE_CHANGES:.0%})"
 
 
 def _left_out(collections: Sequence[str]) -> list[str]:

@@ -143,7 +143,7 @@ def changes(site: ProfileSite, pairs: Pairs) -> WebPage:
     before, after = (query.restricted("day", days[side]) for side in ("a", "b"))
     parts = []
     for key in _VERSIONS:
-        table, _ = site.difference(replace(before, by=(key,)), replace(after, by=(key,)))
+        table = site.difference(replace(before, by=(key,)), replace(after, by=(key,))).table
         known = table[~table[key].isin(["", "[none]"])]
         parts.append(known.assign(runs=[f"{key} {version}" for version in known[key]]))
     versions = pd.concat(parts, ignore_index=True)
@@ -152,9 +152,9 @@ def changes(site: ProfileSite, pairs: Pairs) -> WebPage:
     def to_rollouts(row: Row) -> str:
         return PageQuery(query).only(*str(row["runs"]).split(" ", 1)).grouped("day").url("/query")
 
-    functions, without = site.difference(before, after)
-    significant = functions["significant"] if "significant" in functions else pd.Series(dtype=bool)
-    largest = functions[significant].head(_CHANGES) if len(significant) else functions.head(_CHANGES)
+    answer = site.difference(before, after)
+    functions = answer.table
+    largest = (functions[functions["significant"]] if "significant" in functions else functions).head(_CHANGES)
     pairs_of = [(side, f"day={day}") for side, day in days.items()]
     called = {side: day_text(int(day), site.database.origin_s) for side, day in days.items()}
 
@@ -167,9 +167,9 @@ def changes(site: ProfileSite, pairs: Pairs) -> WebPage:
         event=event_name(query.event),
         versions=_compared(moved, "runs", called, "What runs", to_rollouts),
         functions=_compared(largest, "function", called, "Functions", to_difference),
-        compared=len(functions),
-        beyond=int(significant.sum()),
-        without=without,
+        compared=answer.rows,
+        beyond=answer.significant,
+        without=answer.without,
         difference=PageQuery(site.default(("application",), stacks=True)).url("/flamediff", pairs_of),
     )
     return WebPage("changes.html", "What changed", view)

@@ -129,8 +129,8 @@ def plain(value: object) -> object:
 def diff(site: ProfileSite, pairs: Pairs) -> WebPage:
     """Return two queries side by side: each key's share in A, in B, and the change, those beyond chance first."""
     request, sides, texts = both(site, pairs, site.default())
-    changes, lacking = site.difference(sides[0], sides[1])
-    changes = beyond_chance_first(changes)
+    answer = site.difference(sides[0], sides[1])
+    changes = beyond_chance_first(answer.table)
     caption = f"{_title(request)}, A and B: {sorted_by(changes)}"
     order = [*request.query.by, "change", "low", "high", "share_a", "share_b", "value_a", "value_b"]
     told = changes.iloc[: request.top].reindex(columns=[name for name in order if name in changes])
@@ -143,9 +143,9 @@ def diff(site: ProfileSite, pairs: Pairs) -> WebPage:
             changes,
             of_frame(told, caption, links, bar="", unit=unit_of(site, request.query.event), event=request.query.event),
         ),
-        rows=len(changes),
-        beyond=int(changes["significant"].sum()) if "significant" in changes else 0,
-        without=lacking,
+        rows=answer.rows,
+        beyond=answer.significant,
+        without=answer.without,
     )
     return WebPage("diff.html", "Difference of two queries", view)
 

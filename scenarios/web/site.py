@@ -23,7 +23,7 @@ from analysis.profiling.regressions.comparison import AlarmCriteria
 from analysis.profiling.regressions.reading import CostReader
 from analysis.profiling.storage import Identity
 from analysis.statistics import NotEnoughDataError
-from scenarios.profiling.intervals import ERRORS, difference, intervals, without
+from scenarios.profiling.intervals import ERRORS, ChangedShares, difference, intervals, without
 from scenarios.profiling.regress import Regression, compare
 from scenarios.profiling.watch import ProfileWatch, watch_database
 from scenarios.runs.disk import JsonError, json_of
@@ -198,7 +198,7 @@ class ProfileSite:
         """Return in a line why a query's shares have no intervals; nothing if they have."""
         return without(self.database, query) if self.intervals(query) is None else ""
 
-    def difference(self, a: Query, b: Query) -> tuple[pd.DataFrame, str]:
+    def difference(self, a: Query, b: Query) -> ChangedShares:
         """Return the changes from one query to another, with intervals and significance; or why they have none.
 
         Parameters

@@ -10,11 +10,11 @@ import pandas as pd
 
 from analysis.profiling.changes.scan import Geometry, Noise
 from analysis.profiling.changes.series import ABOUT, WEEK, Clock, CountSeries, FleetPart, FunctionCells, ShelvedDay
+from analysis.profiling.combinations import numbered
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.query import NoSamplesError, Query, QueryError
-from analysis.profiling.regressions.coded import numbered
 from analysis.profiling.shelf import Shelf, give_back_memory, narrow
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 from models.code.compiled import njit

@@ -34,9 +34,9 @@ from analysis.profiling.changes.reading import WatchSpan, programs, read
 from analysis.profiling.changes.scan import threshold
 from analysis.profiling.changes.segments import by_hour
 from analysis.profiling.changes.series import ABOUT, LEAST_MACHINES, CountSeries, FleetPart
+from analysis.profiling.combinations import distinct
 from analysis.profiling.fleet_samples import of_fleet, visits_of_fleet
 from analysis.profiling.query import NoSamplesError
-from analysis.profiling.regressions.coded import distinct
 from analysis.profiling.shelf import give_back_memory
 from models.arrays import Floats, Ints
 

@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
+from analysis.profiling.combinations import distinct, numbered
 from analysis.profiling.counted import add_equal, ordered
 from analysis.profiling.frames import AnyInts
-from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, coded, distinct, numbered
+from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, coded
 from analysis.profiling.shelf import Shelf, ShelfPlace
 from models.arrays import Floats, Ints
 from models.code.compiled import njit

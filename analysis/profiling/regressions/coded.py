@@ -1,17 +1,17 @@
 """Two profiles in numbers: who ran which code where, and what each was seen to do, one application at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from analysis.profiling.combinations import distinct
 from analysis.profiling.symbolise import UNKNOWN
 from models.arrays import Floats, Ints
 
 TAGS = ("revision", "compiler", "kernel", "platform", "datacentre")
 """Tags that can be at fault, the likelier first where two explain the same cells."""
-_LARGEST = 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,34 +114,3 @@ def partly_named(sums: pd.DataFrame) -> pd.MultiIndex:
     sums = sums.assign(missing=sums["unknown"] > 0.5 * sums["value"])
     both = sums.groupby(["application", "image"], observed=True)["missing"].nunique()
     return pd.MultiIndex.from_tuples(both[both > 1].index.to_list(), names=["application", "image"])
-
-
-def distinct(table: pd.DataFrame, names: Sequence[str]) -> tuple[Ints, pd.DataFrame]:
-    """Return each row's number among the distinct combinations of columns, and these in order.
-
-    Examples
-    --------
-    >>> number, rows = distinct(pd.DataFrame({"a": ["y", "x", "y"], "b": [1, 1, 1]}), ["a", "b"])
-    >>> number.tolist(), rows.values.tolist()
-    ([1, 0, 1], [['x', 1], ['y', 1]])
-    """
-    parts = [pd.factorize(table[name], sort=True) for name in names]
-    if len(parts) == 1:
-        (code, values), (name,) = parts[0], names
-        return code.astype(np.int64, copy=False), pd.DataFrame({name: np.asarray(values)})
-    number, first = numbered([code.astype(np.int64) for code, _ in parts])
-    rows = {name: np.asarray(values)[code[first]] for name, (code, values) in zip(names, parts, strict=True)}
-    return number, pd.DataFrame(rows)
-
-
-def numbered(parts: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Return each entry's number among the distinct combinations in order, and where each of these is first."""
-    key, size = np.zeros(len(parts[0]), dtype=np.int64), 1
-    for part in parts:
-        wide = int(part.max(initial=0)) + 1
-        if size * wide >= _LARGEST:
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-            size = int(key.max(initial=0)) + 1
-        key, size = key * wide + part, size * wide
-    _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    return number.astype(np.int64), first.astype(np.int64)

@@ -205,6 +205,26 @@ def test_rows_have_intervals_where_all_would_be_too_many(profile, monkeypatch):
     pd.testing.assert_frame_equal(query([profile[1]], asked).table, expected.table)
 
 
+@pytest.mark.parametrize("most_cells", [0, 10**9])
+def test_the_changes_that_are_told_of_very_many_are_the_greatest_and_the_greatest_beyond_chance(
+    profile, monkeypatch, most_cells
+):
+    monkeypatch.setattr(interval_module, "_MOST_CELLS", most_cells)
+    _, folder = profile
+    with Database([folder]) as database:
+        a, b = (of_fleet(database, "cycles", ("line", "application"), (("day", (day,)),)) for day in "03")
+        monkeypatch.setattr(interval_module, "FALSE_CHANGES", 20.0)
+        monkeypatch.setattr(interval_module, "_AT_ONCE", 3)
+        whole = interval_module.difference(database, a, database, b)
+        monkeypatch.setattr(interval_module, "_FEW_CHANGES", 2)
+        some = interval_module.difference(database, a, database, b, 3)
+    beyond = whole.table["significant"]
+    assert whole.rows == some.rows == len(whole.table) > 6
+    assert whole.significant == some.significant == beyond.sum()
+    expected = whole.table[(np.arange(len(beyond)) < 3) | (beyond & (beyond.cumsum() <= 3))]
+    pd.testing.assert_frame_equal(some.table, expected.reset_index(drop=True))
+
+
 def test_a_change_has_an_interval_only_if_no_visit_is_on_both_sides(profile):
     _, folder = profile
     parted = diff([folder], [folder], QueryOptions(by="job"), ["day=0"], ["day=1"]).payload()

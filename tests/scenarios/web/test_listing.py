@@ -3,6 +3,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pandas as pd
 import pytest
 
+from scenarios.profiling.intervals import ChangedShares
 from tests.helpers.web_pages import ask, expected, harmless
 
 
@@ -58,7 +59,7 @@ def test_changes_beyond_chance_come_first(pages, monkeypatch):
     by = [f"f{number}" for number in range(4)]
     changes = pd.DataFrame({"application": by, "change": [0.4, -0.3, 0.2, 0.1], "low": 0.0, "high": 0.0})
     changes = changes.assign(significant=[False, True, False, True], share_a=0.0, share_b=0.0, value_a=0, value_b=0)
-    monkeypatch.setattr("scenarios.web.site.difference", lambda *_: (changes, ""))
+    monkeypatch.setattr("scenarios.web.site.difference", lambda *_: ChangedShares(changes, 4, 2, ""))
     page = ask(pages, "/diff?by=application&a=platform=old&b=platform=new").text
     assert [page.index(f">{name}<") for name in ("f1", "f3", "f0", "f2")] == sorted(
         page.index(f">{name}<") for name in by
