@@ -30,6 +30,8 @@ _WIDE = 2.0**62
 """Events that are summed as integers of 64 bits."""
 _DENSE = 1_000_000
 """Pairs of a group and a place up to which each has a number, sampled or not."""
+_MARKED = 16_000_000
+"""Pairs up to which those that are sampled are marked in a table of all; beyond, they are sorted."""
 
 
 def counted_moments(database: "Database", query: Query, cluster: str = "visit") -> ShareMoments:
@@ -48,9 +50,10 @@ def counted_moments(database: "Database", query: Query, cluster: str = "visit") 
     QueryError, ProfileError
         As `Database.query` does.
     """
-    numbers, value, _, moments = _counted_moments(database, query, cluster)
+    numbers, (value, samples), _, moments = _counted_moments(database, query, cluster)
     order = np.argsort(-value, kind="stable")[: int((value > 0).sum())]
-    return moments.at(order, numbers.keys(order).names(np.arange(len(order)), query.by))
+    keys = numbers.keys(order).names(np.arange(len(order)), query.by)
+    return replace(moments, samples=samples).at(order, keys)
 
 
 def coded_moments(
@@ -72,16 +75,21 @@ def coded_moments(
     QueryError, ProfileError
         As `Database.query` does.
     """
-    numbers, value, exact, moments = _counted_moments(database, query, cluster)
-    rows = np.flatnonzero(value > 0 if exact is None else exact >= 0)
-    own = moments.at(rows, pd.DataFrame(index=range(len(rows))))
-    return numbers.keys(rows), None if exact is None else exact[rows], own
+    numbers, _, exact, moments = _counted_moments(database, query, cluster)
+    some = moments.share > 0 if exact is None else exact >= 0
+    rows = np.flatnonzero(some)
+    if not some.all():
+        moments, exact = moments.at(rows, moments.keys), None if exact is None else exact[rows]
+    return numbers.keys(rows), exact, moments
 
 
 def _counted_moments(
     database: "Database", query: Query, cluster: str
-) -> tuple["_KeyNumbers", Floats, Ints | None, ShareMoments]:
-    """Return numbers of keys, and of each its events, exactly if that is sure (−1: no samples), and its moments."""
+) -> tuple["_KeyNumbers", tuple[Floats, Floats], Ints | None, ShareMoments]:
+    """Return numbers of K keys; events and samples of each; its exact events, where they are sure; its moments.
+
+    Of keys without samples exact events are −1; moments say of no key what it is, nor how many samples it has.
+    """
     parts = max(1, database.rows // _PER_PART)
     apart = replace(query, by=(*query.by, cluster))
     counted = database.counted(apart, lambda keys: pd.factorize(keys[cluster])[0].astype(np.int64) % parts)
@@ -92,15 +100,17 @@ def _counted_moments(
     value, samples = np.zeros((2, numbers.count))
     scale = counted.keys["scale"].to_numpy(np.float64)
     # Of a scale of 0 it is not known whether it is one at all: there may be no rate.
-    exact = np.full(numbers.count, -1, dtype=np.int64) if counted.exact and scale.all() else None
+    exact = np.full(numbers.count, -1, dtype=np.int64) if counted.exact and scale.all() else np.zeros(0, dtype=np.int64)
+    whole, scratch = scale.astype(np.int64) if len(exact) else exact, np.zeros((3, numbers.count))
     for part in range(counted.parts):
-        entries = counted.raw(part)
-        key = numbers.index(entries.key, entries.place)
-        value += np.bincount(key, entries.value, numbers.count)
-        samples += np.bincount(key, entries.samples, numbers.count)
-        if exact is not None:
-            exact[key] = np.maximum(exact[key], 0)
-            np.add.at(exact, key, counted.counts(part)[2].astype(np.int64) * scale.astype(np.int64)[entries.key])
+        key, place, count = counted.counts(part)
+        number = numbers.index(key, place)
+        own = number, count * scale[key], counted.taken(part).astype(np.float64)
+        _add_amounts(own, scratch, (value, samples))
+        if len(exact):
+            _add_exactly(number, count, whole[key], exact)
+    del scratch
+    give_back_memory()
     share, clusters = value / total, _clusters(size)
     sums = np.zeros((4, numbers.count))
     for part in range(counted.parts):
@@ -108,8 +118,42 @@ def _counted_moments(
         key = numbers.index(entries.key, entries.place)
         _add_moments((key, code[entries.key], entries.value / total), share, clusters, sums)
     second, fourth = _moments(sums, share, clusters)
-    every = pd.DataFrame(index=range(numbers.count))
-    return numbers, value, exact, ShareMoments(every, share, second, fourth, samples, int((size > 0).sum()))
+    del sums
+    give_back_memory()
+    every, unknown = pd.DataFrame(index=range(numbers.count)), np.broadcast_to(np.nan, numbers.count)
+    moments = ShareMoments(every, share, second, fourth, unknown, int((size > 0).sum()))
+    return numbers, (value, samples), exact if len(exact) else None, moments
+
+
+@njit(nogil=True, borrows=True)
+def _add_amounts(entries: tuple[AnyInts, Floats, Floats], scratch: Floats, sums: tuple[Floats, Floats]) -> None:
+    """Add up two amounts of entries by key, and these sums to those of all parts.
+
+    Parameters
+    ----------
+    entries : (n,) keys, and their amounts
+    scratch : (3, K) zeros, as which they are left
+    sums : (K,) to which the amounts are added
+    """
+    keys, first, second = entries
+    for at in range(len(keys)):
+        key = keys[at]
+        scratch[0, key] += first[at]
+        scratch[1, key] += second[at]
+        scratch[2, key] = 1.0
+    for at in range(len(keys)):
+        key = keys[at]
+        if scratch[2, key] > 0.0:
+            sums[0][key] += scratch[0, key]
+            sums[1][key] += scratch[1, key]
+            scratch[0, key] = scratch[1, key] = scratch[2, key] = 0.0
+
+
+@njit(nogil=True, borrows=True)
+def _add_exactly(keys: AnyInts, count: Amounts, scale: Ints, sums: Ints) -> None:
+    """Add counts times scales up by key; sums that are −1 begin at 0."""
+    for at in range(len(keys)):
+        sums[keys[at]] = max(sums[keys[at]], 0) + np.int64(count[at]) * scale[at]
 
 
 def _clusters(size: Floats) -> tuple[Floats, Floats]:
@@ -119,12 +163,17 @@ def _clusters(size: Floats) -> tuple[Floats, Floats]:
 
 
 def _moments(sums: Floats, share: Floats, clusters: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Return (K,) second and fourth moments of shares; `sums` are as of `_add`, `clusters` of `_clusters`."""
+    """Return (K,) second and fourth moments of shares; `sums`, as of `_add`, are not the same afterwards.
+
+    Clusters are as of `_clusters`.
+    """
     leverage, weight = clusters
     usual = leverage**2 * weight
-    elsewhere = (np.maximum((usual**power).sum() - own, 0.0) for power, own in zip((1, 2), sums[2:], strict=True))
-    second, fourth = (own + share**power * rest for own, power, rest in zip(sums, (2, 4), elsewhere, strict=False))
-    return second, fourth
+    for own, inside, power in zip(sums, sums[2:], (1, 2), strict=False):
+        np.maximum((usual**power).sum() - inside, 0.0, out=inside)
+        np.multiply(share ** (2 * power), inside, out=inside)
+        np.add(own, inside, out=own)
+    return sums[0].copy(), sums[1].copy()
 
 
 @njit(cache=False)
@@ -401,6 +450,14 @@ def _add_items(
             count = 0
 
 
+def _refuse(keys: int) -> None:
+    """Refuse more keys than an answer may have."""
+    from analysis.profiling.database import MOST_ROWS
+
+    if keys > MOST_ROWS:
+        raise QueryError(f"the answer would have more than {MOST_ROWS:,} rows; ask for fewer dimensions")
+
+
 class _KeyNumbers:
     """Numbers of keys: a combination of dimensions of processes, and one of dimensions of locations."""
 
@@ -426,24 +483,36 @@ class _KeyNumbers:
         QueryError
             If there are more keys than an answer may have.
         """
-        from analysis.profiling.database import MOST_ROWS
-
         group, groups = np.zeros(len(counted.keys), dtype=np.int64), pd.DataFrame(index=[0])
         if by_process:
             group, groups = distinct(counted.keys, by_process)
         numbers = cls(counted, group, groups)
         if numbers.count > _DENSE:
-            known, pending = np.zeros(0, dtype=np.int64), list[Ints]()
-            for part in range(counted.parts):
-                entries = counted.raw(part)
-                pending.append(unique_sorted(numbers._codes(entries.key, entries.place)))
-                if part + 1 == counted.parts or sum(map(len, pending)) > max(_AT_ONCE, len(known)):
-                    known = unique_sorted(np.concatenate([known, *pending]))
-                    pending.clear()
-                if len(known) > MOST_ROWS:
-                    raise QueryError(f"the answer would have more than {MOST_ROWS:,} rows; ask for fewer dimensions")
+            known = numbers._marked(counted) if numbers.count <= _MARKED else numbers._sorted(counted)
             numbers._known, numbers.count = Numbering.of(known, np.arange(len(known), dtype=np.int32)), len(known)
         return numbers
+
+    def _marked(self, counted: "CountedSamples") -> Ints:
+        """Return the pairs that are sampled, rising, of not too many that there may be."""
+        present = np.zeros(self.count, dtype=np.bool_)
+        for part in range(counted.parts):
+            key, place, _ = counted.counts(part)
+            present[self._codes(key, place)] = True
+        known = np.flatnonzero(present)
+        _refuse(len(known))
+        return known
+
+    def _sorted(self, counted: "CountedSamples") -> Ints:
+        """Return the pairs that are sampled, rising, of any number that there may be."""
+        known, pending = np.zeros(0, dtype=np.int64), list[Ints]()
+        for part in range(counted.parts):
+            key, place, _ = counted.counts(part)
+            pending.append(unique_sorted(self._codes(key, place)))
+            if part + 1 == counted.parts or sum(map(len, pending)) > max(_AT_ONCE, len(known)):
+                known = unique_sorted(np.concatenate([known, *pending]))
+                pending.clear()
+            _refuse(len(known))
+        return known
 
     def _codes(self, key: AnyInts, place: AnyInts) -> Ints:
         codes: Ints = self._first[key] + place

@@ -11,7 +11,8 @@ from analysis.profiling.combinations import distinct_rows
 from analysis.profiling.frames import Amounts, AnyInts
 from analysis.profiling.query import of_process
 from analysis.profiling.shelf import give_back_memory
-from models.arrays import Floats, Ints, unique_sorted
+from analysis.profiling.sums import shares
+from models.arrays import Floats, Ints
 
 _AT_ONCE = 200_000
 """Rows that are looked up at a time."""
@@ -81,12 +82,16 @@ class Difference:
     """Two answers to the same question, row for row: the rows that either has."""
 
     by: tuple[str, ...]
-    keys: CodedKeys
-    """(n,)"""
+    processes: pd.DataFrame
+    """(P,) combinations of dimensions of processes, as of `CodedKeys`."""
+    places: pd.DataFrame
+    """(L,) those of locations."""
     code: Ints
-    """(n,) number of each row's key, rising."""
-    values: tuple[Amounts, Amounts]
-    """(n,) events in A and in B; 0 where there is nothing."""
+    """(n,) of each row L times the place of the first, and that of the other; rising."""
+    at: tuple[AnyInts, AnyInts]
+    """(n,) which row of A and of B each is; −1: none."""
+    amounts: tuple[Amounts, Amounts]
+    """Events of the rows of A and of those of B."""
     totals: tuple[int, int]
 
     @classmethod
@@ -104,60 +109,76 @@ class Difference:
         ]
         (process, processes), (place, places) = tables
         starts = (0, 0), (len(a.keys.processes), len(a.keys.places))
-        width = max(len(places), 1)
         codes = []
         for side, (first, second) in zip((a, b), starts, strict=True):
             own = process[first:][side.keys.process]
-            own *= width
+            own *= max(len(places), 1)
             own += place[second:][side.keys.place]
             codes.append(own)
-        code = unique_sorted(np.concatenate(codes))
-        values = [np.zeros(len(code), dtype=side.value.dtype) for side in (a, b)]
-        for own, side, value in zip(codes, (a, b), values, strict=True):
-            value[np.searchsorted(code, own)] = side.value
+        code = np.concatenate(codes)
+        code.sort()
+        code = code[np.append(True, code[1:] != code[:-1])[: len(code)]]
+        at = [np.full(len(code), -1, dtype=np.int32) for _ in codes]
+        for own, row in zip(codes, at, strict=True):
+            row[np.searchsorted(code, own)] = np.arange(len(own), dtype=np.int32)
         del codes, own
-        rows = np.empty((2, len(code)), dtype=np.int32)
-        np.divmod(code, width, out=(rows[0], rows[1]), casting="same_kind")
-        keys = CodedKeys(processes, places, rows[0], rows[1])
         give_back_memory()
-        return cls(tuple(by), keys, code, (values[0], values[1]), (a.total, b.total))
+        return cls(tuple(by), processes, places, code, (at[0], at[1]), (a.value, b.value), (a.total, b.total))
+
+    @property
+    def _width(self) -> int:
+        return max(len(self.places), 1)
 
     def __len__(self) -> int:
         """Return how many rows there are."""
         return len(self.code)
 
-    def shares(self, side: int) -> Floats:
-        """Return (n,) shares of everything in A (0) or in B (1)."""
-        from analysis.profiling.sums import shares
+    def values(self, side: int, rows: Ints | slice) -> Amounts:
+        """Return events in A (0) or in B (1); 0 where there is nothing.
 
-        return shares(pd.Series(self.values[side]), self.totals[side])
+        Parameters
+        ----------
+        side : 0 or 1
+        rows : whose
+        """
+        amounts, at = self.amounts[side], self.at[side][rows]
+        values = np.zeros(len(at), dtype=amounts.dtype)
+        known = at >= 0
+        values[known] = amounts[at[known]]
+        return values
+
+    def shares(self, side: int, rows: Ints | slice) -> Floats:
+        """Return shares of everything in A (0) or in B (1); parameters as of `values`."""
+        return shares(pd.Series(self.values(side, rows)), self.totals[side])
 
     @property
     def change(self) -> Floats:
         """(n,) share in B less share in A."""
-        change = self.shares(1)
-        change -= self.shares(0)
+        change = np.empty(len(self))
+        for begin in range(0, len(self), _AT_ONCE):
+            some = slice(begin, begin + _AT_ONCE)
+            change[some] = self.shares(1, some) - self.shares(0, some)
         return change
 
-    def rows_of(self, keys: CodedKeys) -> AnyInts:
-        """Return the rows that have some keys; −1: none has.
+    def at_keys(self, keys: CodedKeys) -> AnyInts:
+        """Return (n,) which of some keys each row has; −1: none of them.
 
         Parameters
         ----------
-        keys : (m,)
+        keys : (m,) each once; those that no row has do not matter
         """
         process, place = (
-            _places(own, among)
-            for own, among in ((keys.processes, self.keys.processes), (keys.places, self.keys.places))
+            _places(own, among) for own, among in ((keys.processes, self.processes), (keys.places, self.places))
         )
-        row, width = np.full(len(keys.process), -1, dtype=np.int32), max(len(self.keys.places), 1)
-        for begin in range(0, len(row) if len(self) else 0, _AT_ONCE):
+        at = np.full(len(self), -1, dtype=np.int32)
+        for begin in range(0, len(keys.process) if len(self) else 0, _AT_ONCE):
             some = slice(begin, begin + _AT_ONCE)
             on_process, on_place = process[keys.process[some]], place[keys.place[some]]
-            code = on_process * width + on_place
-            at = np.minimum(np.searchsorted(self.code, code), len(self) - 1)
-            row[some] = np.where((on_process >= 0) & (on_place >= 0) & (self.code[at] == code), at, -1)
-        return row
+            code = on_process * self._width + on_place
+            row = np.minimum(np.searchsorted(self.code, code), len(self) - 1)
+            known = np.flatnonzero((on_process >= 0) & (on_place >= 0) & (self.code[row] == code))
+            at[row[known]] = begin + known
+        return at
 
     def greatest(self, change: Floats, most: int, among: Ints | None = None) -> Ints:
         """Return the rows with the greatest changes in either direction, these first; ties are in order of their keys.
@@ -168,29 +189,32 @@ class Difference:
         most : so many rows
         among : rows that are looked at; none: all
         """
-        size = np.abs(change if among is None else change[among])
-        least = np.partition(size, len(size) - most)[len(size) - most] if len(size) > most else 0.0
-        rows = np.flatnonzero(size >= least)
-        size, rows = size[rows], rows if among is None else among[rows]
+        rows = np.arange(len(change)) if among is None else among
+        if len(rows) > most:
+            least = _least(change if among is None else change[among], most)
+            rows = np.flatnonzero((change >= least) | (change <= -least)) if among is None else among
+            rows = rows[np.abs(change[rows]) >= least]
+        size = np.abs(change[rows])
         ranks = [self._ranks(name, rows) for name in reversed(self.by)]
         return rows[np.lexsort((*ranks, -size))[:most]]
 
     def _ranks(self, name: str, rows: Ints) -> AnyInts:
         """Return the places of rows in the order of a dimension."""
-        table, of_row = (
-            (self.keys.processes, self.keys.process) if of_process(name) else (self.keys.places, self.keys.place)
-        )
-        return pd.factorize(table[name], sort=True)[0].astype(np.int32)[of_row[rows]]
+        code = self.code[rows]
+        table, place = (self.processes, code // self._width) if of_process(name) else (self.places, code % self._width)
+        return pd.factorize(table[name], sort=True)[0].astype(np.int32)[place]
 
     def table(self, rows: Ints) -> pd.DataFrame:
         """Return some rows as `Database.diff` does."""
-        shares = [self.shares(side)[rows] for side in (0, 1)]
-        return self.keys.names(rows, self.by).assign(
-            value_a=self.values[0][rows],
-            value_b=self.values[1][rows],
-            share_a=shares[0],
-            share_b=shares[1],
-            change=shares[1] - shares[0],
+        share_a, share_b = (self.shares(side, rows) for side in (0, 1))
+        code = self.code[rows]
+        keys = CodedKeys(self.processes, self.places, code // self._width, code % self._width)
+        return keys.names(np.arange(len(rows)), self.by).assign(
+            value_a=self.values(0, rows),
+            value_b=self.values(1, rows),
+            share_a=share_a,
+            share_b=share_b,
+            change=share_b - share_a,
         )
 
 
@@ -202,3 +226,13 @@ def _places(rows: pd.DataFrame, among: pd.DataFrame) -> Ints:
     place = np.full(len(known), -1, dtype=np.int64)
     place[number[: len(among)]] = np.arange(len(among))
     return place[number[len(among) :]]
+
+
+def _least(change: Floats, most: int) -> float:
+    """Return the size of the last of so many greatest changes in either direction."""
+    sizes = np.zeros(0)
+    for begin in range(0, len(change), _AT_ONCE):
+        sizes = np.append(sizes, np.abs(change[begin : begin + _AT_ONCE]))
+        if len(sizes) > most:
+            sizes = np.partition(sizes, len(sizes) - most)[-most:]
+    return float(sizes.min())

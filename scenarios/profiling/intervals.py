@@ -1,6 +1,6 @@
 """Which samples stand for the fleet and were drawn at random, and what intervals their shares then have."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.profiling.database import Database
-    from analysis.profiling.differences import CodedKeys, Difference
+    from analysis.profiling.differences import CodedAnswer, CodedKeys, Difference
     from analysis.profiling.frames import AnyInts
     from analysis.profiling.intervals import ShareMoments
     from models.arrays import Bools, Floats, Ints
@@ -105,7 +105,7 @@ def _moments(database: "Database", question: Query) -> "ShareMoments":
 
 def _errors(database: "Database", question: Query) -> "_Errors | None":
     """Return the errors of all shares over visits; none where they have no intervals."""
-    from analysis.profiling.differences import CodedKeys
+    from analysis.profiling.differences import CodedAnswer, CodedKeys
     from analysis.profiling.shelf import give_back_memory
 
     if not _drawn_within(database, question):
@@ -120,7 +120,8 @@ def _errors(database: "Database", question: Query) -> "_Errors | None":
             keys = CodedKeys.of(moments.keys)
     except QueryError:
         return None
-    errors = _Errors(keys, value, moments.standard_error, moments.degrees)
+    answer = None if value is None else CodedAnswer(keys, value, int(value.sum()))
+    errors = _Errors(keys, answer, moments.standard_error, moments.degrees)
     del moments
     give_back_memory()
     return errors
@@ -150,8 +151,8 @@ class _Errors:
 
     keys: "CodedKeys"
     """(n,)"""
-    value: "Ints | None"
-    """(n,) events; none: not known exactly."""
+    answer: "CodedAnswer | None"
+    """Of these; none: events are not known exactly."""
     error: "Floats"
     degrees: "Floats"
 
@@ -164,15 +165,6 @@ class _RowErrors:
     """(n,) where each row's are; −1: it has none."""
     error: "Floats"
     degrees: "Floats"
-
-    @classmethod
-    def of(cls, difference: "Difference", side: _Errors) -> "_RowErrors":
-        """Return those of a side."""
-        row = difference.rows_of(side.keys)
-        known = np.flatnonzero(row >= 0)
-        place = np.full(len(difference), -1, dtype=np.int32)
-        place[row[known]] = known
-        return cls(place, side.error, side.degrees)
 
     def at(self, rows: "Ints | slice") -> "tuple[Floats, Floats]":
         """Return variances and degrees of freedom of some rows; 0 and 1 where there are none."""
@@ -217,15 +209,14 @@ def difference(a: "Database", of_a: Query, b: "Database", of_b: Query, most: int
         changes = a.difference(of_a, of_b, b)
         most = len(changes) if most is None else max(most, _FEW_CHANGES)
         return ChangedShares(changes.table(changes.greatest(changes.change, most)), len(changes), 0, why)
-    sides = _errors(a, of_a), _errors(b, of_b)
-    changes = _difference(a, b, (of_a, of_b), sides)
-    sides = sides[0] and replace(sides[0], value=None), sides[1] and replace(sides[1], value=None)
+    sides = [_errors(a, of_a), _errors(b, of_b)]
+    failed = (a, of_a) if sides[0] is None else (b, of_b)
+    changes, errors = _difference(a, b, (of_a, of_b), sides)
+    del sides
     most, change = len(changes) if most is None else max(most, _FEW_CHANGES), changes.change
     rows = changes.greatest(change, most)
-    if sides[0] is None or sides[1] is None:
-        why = without(*((a, of_a) if sides[0] is None else (b, of_b)))
-        return ChangedShares(changes.table(rows), len(changes), 0, why)
-    errors = [_RowErrors.of(changes, side) for side in sides if side is not None]
+    if not errors:
+        return ChangedShares(changes.table(rows), len(changes), 0, without(*failed))
     beyond = np.zeros(len(changes), dtype=np.bool_)
     for begin in range(0, len(changes), _AT_ONCE):
         some = slice(begin, begin + _AT_ONCE)
@@ -241,17 +232,21 @@ def difference(a: "Database", of_a: Query, b: "Database", of_b: Query, most: int
 
 def _difference(
     a: "Database", b: "Database", queries: tuple[Query, Query], sides: "Sequence[_Errors | None]"
-) -> "Difference":
-    """Return two answers side by side; events that were summed for their errors are not summed again."""
-    from analysis.profiling.differences import CodedAnswer, Difference
+) -> "tuple[Difference, list[_RowErrors]]":
+    """Return two answers side by side, and their errors if both have some; what these rest on is not summed again."""
+    from analysis.profiling.differences import Difference
 
     own, other = sides
-    if own is None or other is None or own.value is None or other.value is None:
-        return a.difference(*queries, b)
-    first, second = (
-        CodedAnswer(side.keys, value, int(value.sum())) for side, value in ((own, own.value), (other, other.value))
-    )
-    return Difference.of(first, second, queries[0].by)
+    if own is None or other is None:
+        return a.difference(*queries, b), []
+    if own.answer is None or other.answer is None:
+        difference = a.difference(*queries, b)
+        at = [difference.at_keys(side.keys) for side in (own, other)]
+    else:
+        difference = Difference.of(own.answer, other.answer, queries[0].by)
+        at = [*difference.at]
+    errors = (_RowErrors(rows, side.error, side.degrees) for rows, side in zip(at, (own, other), strict=True))
+    return difference, [*errors]
 
 
 def incomparable(a: "Database", of_a: Query, b: "Database", of_b: Query) -> str:

@@ -33,9 +33,10 @@ def databases_of(tmp_path_factory):
         yield one, two
 
 
-@pytest.mark.parametrize("dense", [0, 1_000_000])
+@pytest.mark.parametrize(("dense", "marked"), [(0, 0), (0, 1_000), (1_000_000, 0)])
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_they_are_those_of_a_table_of_all_pairs(databases_of, monkeypatch, query, dense):
+def test_they_are_those_of_a_table_of_all_pairs(databases_of, monkeypatch, query, dense, marked):
+    monkeypatch.setattr(counted_shares, "_MARKED", marked)
     monkeypatch.setattr(counted_shares, "_PER_PART", 7)
     monkeypatch.setattr(counted_shares, "_DENSE", dense)
     for database in databases_of:
@@ -52,7 +53,9 @@ def test_they_are_those_of_a_table_of_all_pairs(databases_of, monkeypatch, query
         assert (np.diff(moments.share) <= 0).all()
 
 
-def test_too_many_keys_are_refused(databases_of, monkeypatch):
+@pytest.mark.parametrize("marked", [0, 1_000])
+def test_too_many_keys_are_refused(databases_of, monkeypatch, marked):
+    monkeypatch.setattr(counted_shares, "_MARKED", marked)
     monkeypatch.setattr(counted_shares, "_DENSE", 0)
     monkeypatch.setattr(databases, "MOST_ROWS", 2)
     with pytest.raises(QueryError, match="more than 2 rows"):
