@@ -219,7 +219,7 @@ class Database:
 
         Parameters
         ----------
-        by : dimensions of both kinds
+        by : dimensions; of one kind alone, it is how many combinations of their values there are
         """
         return self._answered(("pairs", tuple(by)), lambda cursor: _pairs(cursor, by))
 
@@ -849,6 +849,8 @@ def _pairs(cursor: duckdb.DuckDBPyConnection, by: Sequence[str]) -> int:
     pairs = 1
     for process in (True, False):
         values = [expression(name) for name in by if of_process(name) == process]
+        if not values:
+            continue
         rows = f"SELECT DISTINCT {', '.join(values)} FROM {PROCESSES if process else 'locations'}"
         pairs *= int(column(cursor, f"SELECT count(*) FROM ({rows})")[0])
     return pairs

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from analysis.profiling.database import Database
 
-_AT_ONCE = 1_000_000
-"""Rows of samples, and pairs of a key and a function, up to which all are summed at once."""
+_AT_ONCE, _PAIRS_AT_ONCE = 1_000_000, 4_000_000
+"""Rows of samples, and pairs of a key and a call path, up to which all are summed at once."""
 _NO_INTERVALS = "no intervals: shares are of samples that have call paths, each function once a path"
 
 
@@ -99,13 +99,18 @@ def _greatest(database: "Database", query: Query, top: int | None) -> tuple["pd.
     from analysis.profiling.database import check_top
 
     check_top(top)
-    if query.by and database.rows > _AT_ONCE and database.pair_count((*query.by, "function")) > _AT_ONCE:
+    if query.by and database.rows > _AT_ONCE and _pairs(database, query) > _PAIRS_AT_ONCE:
         from analysis.profiling.cumulative import cumulative as in_parts
 
         if told := in_parts(database, query, top):
             return told
     table = database.inclusive(query, apart=query.by)
     return table.head(len(table) if top is None else top), len(table)
+
+
+def _pairs(database: "Database", query: Query) -> int:
+    """Return how many pairs of a key and a call path there may be."""
+    return database.pair_count(query.by) * database.stack_numbers()[2]
 
 
 def callers(paths: Sequence[Path], options: QueryOptions, function: str) -> CallRows:

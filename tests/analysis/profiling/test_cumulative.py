@@ -39,10 +39,15 @@ def test_they_are_those_of_a_table_of_all(folder, monkeypatch, query):
             pd.testing.assert_frame_equal(table[cut.columns], cut, check_dtype=False, rtol=1e-15)
 
 
-@pytest.mark.parametrize("word", [1.0, 2.0**62])
-def test_a_question_takes_them_where_they_are_many_and_sure_to_be_exact(folder, monkeypatch, word):
+@pytest.mark.parametrize(("word", "pairs"), [(1.0, 0), (2.0**62, 0), (2.0**62, -1)])
+def test_a_question_takes_them_where_they_are_many_and_sure_to_be_exact(folder, monkeypatch, word, pairs):
+    with Database([folder]) as database:
+        keys = database.pair_count(("machine",))
+        assert keys == len(database.values("machine"))
+        pairs = keys * database.stack_numbers()[2] + pairs if pairs else 0
     expected = calls.cumulative([folder], QueryOptions("machine", event="cpu_time", top=3))
     monkeypatch.setattr(calls, "_AT_ONCE", 0)
+    monkeypatch.setattr(calls, "_PAIRS_AT_ONCE", pairs)
     monkeypatch.setattr(counted, "_MOST_SUM", word)
     if word > 1.0:
         monkeypatch.setattr(Database, "inclusive", None)
