@@ -207,11 +207,18 @@ def answer(conclusion: "Conclusion", json: bool) -> None:
 
 def answer_each(conclusions: Sequence["Conclusion"], json: bool) -> None:
     """Print one conclusion, or those of a sweep as one value."""
-    from scenarios.views.terminal import dumps, show
+    from scenarios.views.terminal import show
 
     if json:
-        payloads = [conclusion.payload() for conclusion in conclusions]
-        typer.echo(dumps(payloads[0] if len(payloads) == 1 else {"kind": "sweep", "runs": payloads}))
+        from scenarios.views.records import texts
+
+        if len(conclusions) == 1:
+            value = conclusions[0].records()
+        else:
+            value = {"kind": "sweep", "runs": [conclusion.payload() for conclusion in conclusions]}
+        for text in texts(value):
+            typer.echo(text, nl=False)
+        typer.echo()
         return
     from rich.console import Console
 

@@ -11,6 +11,7 @@ from scenarios.profiling.intervals import of_fleet
 from scenarios.profiling.query import QueryOptions, opened
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import plural
+from scenarios.views.records import TableRecords
 from scenarios.views.section import Says, Section, note_lines
 from scenarios.views.tables import of_rows
 
@@ -48,12 +49,16 @@ class CallRows(Conclusion):
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
+        return {**self.records(), "rows": self.table.to_dict("records")}
+
+    def records(self) -> Payload:
+        """Return the same with the table itself for its rows."""
         return {
             "kind": f"profile query {self.kind}",
             "event": self.query.event,
             "unit": self.unit,
             "all_rows": self.all_rows,
-            "rows": self.table.to_dict("records"),
+            "rows": TableRecords(self.table),
             "notes": self.notes,
         }
 

@@ -26,6 +26,7 @@ from scenarios.files.options import time_since, time_text
 from scenarios.profiling.intervals import ERRORS, FALSE_CHANGES, LEVEL, difference, intervals, of_fleet, without
 from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import amount, interval, listed, plural, share
+from scenarios.views.records import TableRecords
 from scenarios.views.section import Says, Section, Table, note_lines
 from scenarios.views.tables import of_rows
 
@@ -88,6 +89,10 @@ class ProfileRows(Conclusion):
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
+        return {**self.records(), "rows": self.table.to_dict("records")}
+
+    def records(self) -> Payload:
+        """Return the same with the table itself for its rows."""
         return {
             "kind": "profile query",
             "event": self.query.event,
@@ -97,7 +102,7 @@ class ProfileRows(Conclusion):
             "where": _told(self.query.where),
             "total": self.total.payload(),
             "all_rows": self.all_rows,
-            "rows": self.table.to_dict("records"),
+            "rows": TableRecords(self.table),
             "unsymbolised_share": self.unsymbolised_share,
             "visits": self.visits,
             "confidence": self.confidence,
@@ -178,6 +183,10 @@ class ProfileDifference(Conclusion):
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints."""
+        return {**self.records(), "rows": self.frame().to_dict("records")}
+
+    def records(self) -> Payload:
+        """Return the same with the table itself for its rows."""
         sides = {
             name: {"total": side.total.payload(), "where": _told(side.query.where)}
             for name, side in (("a", self.a), ("b", self.b))
@@ -190,7 +199,7 @@ class ProfileDifference(Conclusion):
             "by": list(self.query.by),
             **sides,
             "changed_rows": self.all_rows,
-            "rows": self.frame().to_dict("records"),
+            "rows": TableRecords(self.frame()),
             "confidence": self.confidence,
             "significant_rows": self.significant_rows,
             "notes": self.notes,

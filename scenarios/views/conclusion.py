@@ -40,6 +40,10 @@ class Conclusion(ABC):
     def payload(self) -> Payload | Sequence[Payload]:
         """Return what ``--json`` prints: one value, or a list of them."""
 
+    def records(self) -> Payload | Sequence[Payload]:
+        """Return `payload` for who writes it part by part: a list of rows may be `TableRecords` of `views.records`."""
+        return self.payload()
+
     @abstractmethod
     def frame(self) -> "pd.DataFrame":
         """Return the numbers as a table, one row for each thing that was asked about."""
