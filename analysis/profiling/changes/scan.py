@@ -72,85 +72,151 @@ class Geometry:
         period : as in `lengths`
         back : bins before a window that it is compared with, a multiple of the period; 0: all
         """
-        machine_days = _MachineDays.of(exposure, day)
-        end = np.arange(1, exposure.shape[1] + 1)
+        every, machines = lengths(exposure.shape[1], period), _MachineDays.of(exposure, day)
         parts = []
-        for length in lengths(exposure.shape[1], period):
-            start = np.maximum(end - length, 0)
-            observed, squares = machine_days.between(start, end), machine_days.squares(start, end)
-            if length < period:
-                earlier, earlier_squares = (_repeated(part, period, back) for part in (observed, squares))
-            else:
-                first = np.maximum(start - back, 0) if back else np.zeros_like(start)
-                earlier, earlier_squares = machine_days.between(first, start), machine_days.squares(first, start)
-            parts.append(_relative(observed, squares, earlier, earlier_squares, machine_days.usual))
-        together = np.array(parts).reshape(-1, 3, len(end))
-        return cls(lengths(len(end), period), together[:, 0], together[:, 1], together[:, 2])
+        for length in every:
+            windows, own, sums = (
+                (length, period, back),
+                np.zeros((4, exposure.shape[1] + 1)),
+                np.zeros((5, exposure.shape[1] + 1)),
+            )
+            _add_machines(machines.sums, windows, own, sums)
+            part = sums[0] / np.maximum(sums[0] + sums[2], 1e-300)
+            _add_lasting(machines.sums, windows, own, part, sums[4])
+            daily = (1.0 - part) ** 2 * sums[1] + part**2 * sums[3]
+            of_windows = [
+                squares / np.maximum(whole * machines.usual, 1e-300) for whole, squares in (sums[:2], sums[2:4])
+            ]
+            parts.append(np.array([*of_windows, sums[4] / np.maximum(daily, 1e-300)])[:, 1:])
+        together = np.array(parts).reshape(-1, 3, exposure.shape[1])
+        return cls(every, together[:, 0], together[:, 1], together[:, 2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _MachineDays:
-    """Exposures of machines, and of their days, summed up to each bin."""
+    """Exposures of M machines up to each of E = T + 1 edges of bins, so that windows are differences.
 
-    total: Floats
-    """(M, T + 1) up to each bin."""
-    square: Floats
-    """(M, D + 1) squares of days, up to each day."""
-    day: int
-    edges: Ints
-    """(D + 1,) bins at which days begin."""
+    Squares of what of each day is in a window are `until` at its end and `since` at its start, if that is another day.
+    """
+
+    exposure: Floats
+    """(M, E)"""
+    since: Floats
+    """(M, E) square of the rest of the day less those of all days until its end."""
+    until: Floats
+    """(M, E) square of what was before on the day and those of all days before."""
+    day: Ints
+    """(E,)"""
 
     @classmethod
     def of(cls, exposure: Floats, day: int) -> Self:
-        nothing, bins = np.zeros((len(exposure), 1)), exposure.shape[1]
-        total = np.concatenate([nothing, np.cumsum(exposure, axis=1)], axis=1)
-        edges = np.minimum(np.arange(-(-bins // day) + 1) * day, bins)
-        square = np.concatenate([nothing, np.cumsum(np.diff(total[:, edges]) ** 2, axis=1)], axis=1)
-        return cls(total, square, day, edges)
+        """Return the sums; parameters as of `Geometry.of`."""
+        machines, bins = exposure.shape
+        total = np.concatenate([np.zeros((machines, 1)), np.cumsum(exposure, axis=1)], axis=1)
+        days = np.arange(bins + 1) // day
+        starts = np.minimum(np.arange(days[-1] + 2) * day, bins)
+        squares = np.cumsum(np.diff(total[:, starts], prepend=0.0) ** 2, axis=1)
+        since = (total[:, starts[days + 1]] - total) ** 2 - squares[:, days + 1]
+        return cls(total, since, (total - total[:, starts[days]]) ** 2 + squares[:, days], days)
+
+    @property
+    def sums(self) -> tuple[Floats, Floats, Floats, Ints]:
+        """All of it."""
+        return self.exposure, self.since, self.until, self.day
 
     @property
     def usual(self) -> float:
         """Σ squares of machine-days over the sum of everything."""
-        return max(float(self.square[:, -1].sum()), 1e-300) / max(float(self.total[:, -1].sum()), 1e-300)
-
-    def between(self, start: Ints, end: Ints) -> Floats:
-        """Return (M, windows) sums."""
-        return np.asarray(self.total[:, end] - self.total[:, start])
-
-    def squares(self, start: Ints, end: Ints) -> Floats:
-        """Return (M, windows) sums of squares of what of each day is in a window."""
-        first, last = start // self.day, end // self.day
-        inside = first == last
-        head_end = np.where(inside, end, self.edges[np.minimum(first + 1, len(self.edges) - 1)])
-        tail = np.where(inside, 0.0, self.between(np.minimum(last * self.day, end), end) ** 2)
-        full = np.where(inside, 0.0, self.square[:, last] - self.square[:, np.minimum(first + 1, last)])
-        return np.asarray(self.between(start, head_end) ** 2 + tail + full)
+        return max(float(self.until[:, -1].sum()), 1e-300) / max(float(self.exposure[:, -1].sum()), 1e-300)
 
 
-def _repeated(values: Floats, period: int, back: int) -> Floats:
-    """Return sums of the same hours in all periods before, or in those of so many bins."""
-    earlier = np.zeros_like(values)
-    for start in range(period, values.shape[1], period):
-        part = slice(start, start + period)
-        width = values[:, part].shape[1]
-        before = slice(start - period, start - period + width)
-        earlier[:, part] = earlier[:, before] + values[:, before]
-    return earlier - _shifted(earlier, back) if back else earlier
+_Sums = tuple[Floats, Floats, Floats, Ints]
 
 
-def _relative(
-    observed: Floats, squares: Floats, earlier: Floats, earlier_squares: Floats, usual: float
-) -> tuple[Floats, Floats, Floats]:
-    """Return (T,) window, before and lasting of `Geometry`."""
-    in_window, before_it = observed.sum(axis=0), earlier.sum(axis=0)
-    part = in_window / np.maximum(in_window + before_it, 1e-300)
-    daily = (1.0 - part) ** 2 * squares.sum(axis=0) + part**2 * earlier_squares.sum(axis=0)
-    by_machine = (((1.0 - part) * observed - part * earlier) ** 2).sum(axis=0)
-    return (
-        squares.sum(axis=0) / np.maximum(in_window * usual, 1e-300),
-        earlier_squares.sum(axis=0) / np.maximum(before_it * usual, 1e-300),
-        by_machine / np.maximum(daily, 1e-300),
-    )
+@njit(nogil=True, borrows=True, error_model="numpy")
+def _add_machines(machines: _Sums, windows: tuple[int, int, int], own: Floats, sums: Floats) -> None:
+    """Add up machines' exposures and days' squares in windows of one length and before them.
+
+    Parameters
+    ----------
+    machines : as of `_MachineDays`
+    windows : length, `period` and `back` of `Geometry.of`
+    own : (4, E) of zeros, is written over
+    sums : (4, E) of zeros, or more rows: exposure in the window that ends there, squares, exposure before it, squares
+    """
+    exposure, since, until, day = machines
+    for machine in range(len(exposure)):
+        _of_machine((exposure[machine], since[machine], until[machine], day), windows, own)
+        for which in range(4):
+            for end in range(own.shape[1]):
+                sums[which, end] += own[which, end]
+
+
+@njit(nogil=True, borrows=True, error_model="numpy")
+def _add_lasting(machines: _Sums, windows: tuple[int, int, int], own: Floats, part: Floats, sums: Floats) -> None:
+    """Add up squares of machines' weights in the difference between windows and the time before.
+
+    Parameters
+    ----------
+    machines, windows, own : as of `_add_machines`
+    part : (E,) of the exposure in windows and before them, that in the windows
+    sums : (E,) of zeros
+    """
+    exposure, since, until, day = machines
+    for machine in range(len(exposure)):
+        _of_machine((exposure[machine], since[machine], until[machine], day), windows, own)
+        for end in range(len(sums)):
+            sums[end] += ((1.0 - part[end]) * own[0, end] - part[end] * own[2, end]) ** 2
+
+
+@njit(cache=False, borrows=True)
+def _of_machine(machine: _Sums, windows: tuple[int, int, int], own: Floats) -> None:
+    """Fill in a machine's part of `_add_machines`."""
+    length, period, back = windows
+    if length < period:
+        _in_windows(machine, length, own[0], own[1])
+        for which in range(2):
+            _repeat(own[which], period, back, own[which + 2])
+    else:
+        _in_windows(machine, back or own.shape[1], own[0], own[1])
+        for which in range(2):
+            _delay(own[which], length, own[which + 2])
+        _in_windows(machine, length, own[0], own[1])
+
+
+@njit(cache=False, borrows=True)
+def _in_windows(machine: _Sums, length: int, sums: Floats, squares: Floats) -> None:
+    """Fill in a machine's exposure and its days' squares in the window of a length that ends at each edge."""
+    exposure, since, until, day = machine
+    early = min(length, len(exposure))
+    for end in range(early):
+        sums[end] = exposure[end]
+        squares[end] = exposure[end] ** 2 if day[end] == 0 else since[0] + until[end]
+    sums, squares = sums[early:], squares[early:]
+    late, last, until_late = exposure[early:], day[early:], until[early:]
+    for start in range(len(late)):
+        sums[start] = late[start] - exposure[start]
+        squares[start] = sums[start] ** 2 if last[start] == day[start] else since[start] + until_late[start]
+
+
+@njit(cache=False, borrows=True)
+def _delay(values: Floats, by: int, later: Floats) -> None:
+    """Fill in values from a number of edges before, 0 where there is none."""
+    for end in range(len(later)):
+        later[end] = 0.0
+    later = later[by:]
+    for start in range(len(later)):
+        later[start] = values[start]
+
+
+@njit(cache=False, borrows=True)
+def _repeat(values: Floats, period: int, back: int, sums: Floats) -> None:
+    """Fill in sums of values in all periods before, or in those of so many edges."""
+    for end in range(len(sums)):
+        sums[end] = sums[end - period] + values[end - period] if end >= period else 0.0
+    if back:
+        for end in range(len(sums) - 1, back - 1, -1):
+            sums[end] -= sums[end - back]
 
 
 @dataclass(frozen=True, slots=True)
