@@ -43,10 +43,10 @@ from analysis.profiling.changes.detection import (
     shifts,
 )
 from analysis.profiling.changes.parts import HALVES, PartChange, changes_in_parts, clearest_of_both, scanned_parts
-from analysis.profiling.changes.reading import Lasting
 from analysis.profiling.changes.scan import Geometry, Noise, lengths, scan, threshold
 from analysis.profiling.changes.segments import by_hour
 from analysis.profiling.changes.series import Clock, CountSeries, FleetPart
+from analysis.profiling.changes.spread import Lasting
 from models.arrays import Floats
 from models.randomness import stream
 from tests.helpers.machine_days import MachineDays

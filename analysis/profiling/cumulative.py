@@ -1,17 +1,17 @@
 """Functions with all that they call, by keys so many that their sums are of one part of the keys at a time."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analysis.profiling.combinations import distinct
-from analysis.profiling.counted import ordered
 from analysis.profiling.frames import Amounts, AnyInts
 from analysis.profiling.query import Query
-from models.arrays import Bools, Ints
+from analysis.profiling.shelf import give_back_memory
+from models.arrays import Ints
 from models.code.compiled import njit
 
 if TYPE_CHECKING:
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 _PER_PART = 500_000
 """Rows of samples that a part is of, about."""
-_ROOM = 500_000
+_ROOM = 200_000
 """Sums that are looked at together."""
+
+_FEW = 2**16
+"""Functions whose numbers fit in 16 bits."""
 
 _Stacks = tuple[Ints, AnyInts, AnyInts]
 """Where the functions of each of S stacks begin, S + 1; functions, each once of a stack; which was sampled itself."""
@@ -64,7 +67,7 @@ class CumulativeSums:
     """Samples by key and by each function on the path, once per path, of one part of the keys at a time."""
 
     keys: pd.DataFrame
-    """(K,) the query's dimensions, in order."""
+    """(K,) the query's dimensions, in order, and `samples`."""
     names: list[str]
     """(F,) of functions, in order."""
     parts: int
@@ -92,25 +95,28 @@ class CumulativeSums:
         """
         counted = database.counted(query, part_of, stacks=True)
         key, keys = distinct(counted.keys, query.by)
+        keys["samples"] = np.bincount(key, counted.keys["samples"], len(keys)).astype(np.float64)
         names, first, code = database.frames_on(counted.places["stack"].to_numpy(np.int64))
         leaf = code[first[1:] - 1]
         _once_per_stack(first, code, np.full(len(names), -1, dtype=np.int64))
-        return cls(keys, names, counted.parts, counted.exact, counted, key.astype(np.int32), (first, code, leaf))
+        item = code[: first[-1]].astype(np.uint16 if len(names) <= _FEW else np.int32)
+        exact, counted = counted.exact, replace(counted, keys=counted.keys[["scale"]].copy(), places=counted.places[:0])
+        del code
+        give_back_memory()
+        return cls(keys, names, counted.parts, exact, counted, key.astype(np.int32), (first, item, leaf))
 
     def part(self, number: int) -> Iterator[Amounts]:
         """Yield the sums of a part: (5, n) row of `keys`, function, samples, value, own value; good until the next."""
         kind, names = np.int64 if self.exact else np.float64, len(self.names)
         key, place, count = self._counted.counts(number)
-        own = self._key[key]
-        order = ordered(own, np.arange(len(key), dtype=np.int32))
-        scale = self._counted.keys["scale"].to_numpy(np.float64).astype(kind)[key[order]]
-        amounts = np.array([self._counted.taken(number)[order], count[order] * scale], dtype=kind)
-        entries, begin = (own[order], place[order], amounts), 0
-        del key, place, count, own, scale
-        work = np.zeros((3, names), dtype=kind), np.zeros(names, dtype=np.bool_), np.zeros(names, dtype=np.int64)
-        out = np.empty((5, _ROOM + names), dtype=kind)
+        scale = self._counted.keys["scale"].to_numpy(np.float64).astype(kind)
+        order = _by_key(self._key, key)
+        taken = count if self._counted.whole else self._counted.taken(number)
+        entries = (key, place, count, taken), (self._key, scale), order
+        work, touched = np.zeros((names, 4), dtype=kind), np.zeros(names, dtype=np.int64)
+        out, begin = np.empty((5, _ROOM + names), dtype=kind), 0
         while begin < len(order):
-            begin, many = _add_functions(entries, self._stacks, work, out, begin)
+            begin, many = _add_functions(entries, self._stacks, (work, touched), out, begin)
             yield out[:, :many]
 
 
@@ -123,8 +129,9 @@ def _table(sums: CumulativeSums, top: int) -> tuple[pd.DataFrame, int]:
             rows = _greatest(np.concatenate([rows, some], axis=1), top)
     key, function, samples, value, own = rows[:, np.lexsort((rows[0], rows[1], -rows[3]))[:top]]
     named = pd.Series(np.asarray(sums.names, dtype=object)[function], dtype="str")
-    table = sums.keys.iloc[key].reset_index(drop=True).assign(function=named, samples=samples, value=value)
-    return table.assign(share=value / float(total or 1), own=own), count
+    table = sums.keys.drop(columns="samples").iloc[key].reset_index(drop=True)
+    table = table.assign(function=named, samples=samples, value=value, share=value / float(total or 1), own=own)
+    return table, count
 
 
 def _greatest(rows: Amounts, top: int) -> Amounts:
@@ -159,9 +166,9 @@ def _once_per_stack(first: Ints, code: AnyInts, last: Ints) -> None:
 
 @njit(nogil=True, borrows=True)
 def _add_functions(
-    entries: tuple[AnyInts, AnyInts, Amounts],
+    entries: tuple[tuple[AnyInts, AnyInts, Amounts, Amounts], tuple[AnyInts, Amounts], AnyInts],
     stacks: _Stacks,
-    work: tuple[Amounts, Bools, Ints],
+    work: tuple[Amounts, Ints],
     out: Amounts,
     begin: int,
 ) -> tuple[int, int]:
@@ -169,36 +176,63 @@ def _add_functions(
 
     Parameters
     ----------
-    entries : (n,) key and stack, in order of the keys, and (2, n) samples and value
+    entries : (n,) counted key, stack, count and samples; of counted keys the key, and what a count of one stands for;
+        (n,) places of entries in order of keys
     stacks : as of `_Stacks`
-    work : (3, F) zeros and (F,) of nothing, as which they are left, and (F,)
+    work : (F, 4) zeros, as which they are left, and (F,)
     out : (5, r) into which sums are put: key, function, samples, value, own
-    begin : first entry, the first of its key
+    begin : place in the order of the first entry, the first of its key
     """
-    key, stack, amounts = entries
+    (counted, stack, count, samples), (key_of, scale), order = entries
     first, item, leaf = stacks
-    inside, has, touched = work
-    put = count = 0
-    for at in range(begin, len(key)):
-        on = stack[at]
-        samples, value = amounts[0, at], amounts[1, at]
+    inside, touched = work
+    put = many = 0
+    for at in range(begin, len(order)):
+        entry = order[at]
+        on, key = stack[entry], key_of[counted[entry]]
+        taken, value = samples[entry], count[entry] * scale[counted[entry]]
         for place in range(first[on], first[on + 1]):
-            own = item[place]
-            if not has[own]:
-                has[own] = True
-                touched[count] = own
-                count += 1
-            inside[0, own] += samples
-            inside[1, own] += value
-        inside[2, leaf[on]] += value
-        if at + 1 == len(key) or key[at + 1] != key[at]:
-            for own in touched[:count]:
-                out[0, put], out[1, put] = key[at], own
-                out[2, put], out[3, put], out[4, put] = inside[0, own], inside[1, own], inside[2, own]
-                inside[0, own] = inside[1, own] = inside[2, own] = 0
-                has[own] = False
+            sums = inside[item[place]]
+            if sums[3] == 0:
+                sums[3] = 1
+                touched[many] = item[place]
+                many += 1
+            sums[0] += taken
+            sums[1] += value
+        inside[leaf[on], 2] += value
+        if at + 1 == len(order) or key_of[counted[order[at + 1]]] != key:
+            for own in touched[:many]:
+                out[0, put], out[1, put] = key, own
+                out[2, put], out[3, put], out[4, put] = inside[own, 0], inside[own, 1], inside[own, 2]
+                inside[own, 0] = inside[own, 1] = inside[own, 2] = inside[own, 3] = 0
                 put += 1
-            count = 0
+            many = 0
             if put + len(touched) > out.shape[1]:
                 return at + 1, put
-    return len(key), put
+    return len(order), put
+
+
+@njit(nogil=True)
+def _by_key(key_of: AnyInts, counted: AnyInts) -> AnyInts:
+    """Return the places of entries in order of keys, those of one as they were.
+
+    Parameters
+    ----------
+    key_of : (C,) key of each counted key
+    counted : (n,) counted keys
+    """
+    if not len(counted):
+        return np.empty(0, dtype=np.int32)
+    least, most = key_of[counted[0]], key_of[counted[0]]
+    for own in counted:
+        least, most = min(least, key_of[own]), max(most, key_of[own])
+    begin = np.zeros(most - least + 2, dtype=np.int64)
+    for own in counted:
+        begin[key_of[own] - least + 1] += 1
+    begin = np.cumsum(begin)
+    order = np.empty(len(counted), dtype=np.int32)
+    for at in range(len(counted)):
+        key = key_of[counted[at]] - least
+        order[begin[key]] = at
+        begin[key] += 1
+    return order

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.profiling.changes.reading import Lasting
+from analysis.profiling.changes.spread import Lasting
 from benchmarks.watch import cusum, main, over_week
 from models.randomness import stream
 from tests.helpers.machine_days import MachineDays

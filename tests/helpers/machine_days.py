@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from analysis.profiling.changes.reading import Spread
+from analysis.profiling.changes.spread import Spread
 from models.arrays import Floats, Ints
 from models.code.compiled import njit
 from tests.helpers.watched_fleets import HOURS, Design

@@ -120,6 +120,7 @@ def watch(database: "Database", event: str, criteria: WatchCriteria, span: Watch
     events = _with_paths(database, event)
     if series.side_by_side < LEAST_MACHINES:
         return WatchedSeries(series, None, "".join(events[:1]), ())
+    give_back_memory()
     subtrees = _subtrees(database, events, span)
     paths_event = "" if subtrees is None else subtrees.event
     parts, left_out = scanned_parts(series, criteria)

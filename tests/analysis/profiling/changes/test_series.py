@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 
 from analysis.profiling.changes import series as module
+from analysis.profiling.changes import spread
 from analysis.profiling.changes.detection import WatchCriteria, changes
-from analysis.profiling.changes.reading import WatchSpan, read, smoothed
+from analysis.profiling.changes.reading import WatchSpan, read
+from analysis.profiling.changes.spread import Spread, smoothed
 from analysis.profiling.changes.watching import watch
 from analysis.profiling.database import Database
 from analysis.profiling.query import QueryError
@@ -42,6 +44,7 @@ def test_series_are_the_sums_of_the_rows(profile):
 def test_series_and_their_noise_are_those_of_dense_tables(profile, monkeypatch, together):
     """Functions one at a time or all at once: what is expected, at home and excess against loops over a dense table."""
     monkeypatch.setattr(module, "_DENSE_COUNTS", together)
+    monkeypatch.setattr(spread, "_TOGETHER", together)
     rows, folder = profile
     with Database([folder]) as database:
         series = read(database, "cycles", WatchSpan(width_s=6 * 3600.0))
@@ -117,6 +120,23 @@ def test_subtrees_count_each_sample_once_for_every_function_on_its_path(profile)
     assert series.everything.sum() == rows.loc[paths, "count"].sum() < told.sum()
 
 
+@pytest.mark.parametrize("subtrees", [False, True])
+@pytest.mark.parametrize("times", [10**4, 10**9])
+def test_many_samples_of_a_visit_are_counted_exactly(tmp_path, subtrees, times):
+    """They are kept in as few bits as hold them."""
+    tables = random_tables(3, rows=2000, visits=40, processes=100)
+    series = []
+    for factor in (1, times):
+        many = tables["samples"].assign(count=tables["samples"]["count"] * factor)
+        folder = write_folder(tmp_path / str(factor), {**tables, "samples": many})
+        with Database([folder]) as database:
+            series.append(read(database, "cpu_time", WatchSpan(width_s=6 * 3600.0), subtrees=subtrees))
+    few, every = series
+    some = every.functions.get_indexer(few.functions)
+    np.testing.assert_array_equal(every.counts(some), few.counts() * times)
+    np.testing.assert_allclose(every.exposure, few.exposure * times, rtol=1e-12)
+
+
 def test_callers_are_not_watched_where_no_sample_in_this_time_has_a_call_path(tmp_path):
     """It was a fault of the watch, though the functions themselves can be watched."""
     tables = random_tables(3, rows=4000, visits=120, processes=300)
@@ -190,6 +210,18 @@ def clumped_profile(folder, functions=400, machines=40, days=6, visits_a_day=4):
         {"process": process, "event": "cycles", "location": location, "stack": -1, "count": counts[process, location]}
     )
     return write_folder(folder, tables)
+
+
+def test_a_function_on_one_machine_alone_has_the_usual_noise():
+    """Nothing is known of how machines differ in it; rounding had it vary without bound, so that it was never named."""
+    sums = Spread.of(2)
+    square, pairs = np.array([1e4, 1e-7]), np.array([1e5, 3e-8])
+    for name, values in (("square", square), ("pairs", pairs)):
+        setattr(sums, name, values)
+    sums.mean, sums.concentration = np.array([1e4, 1e4]), np.array([1e5, 1e8])
+    noise = sums.noise(np.arange(2), 0.0)
+    assert noise.clumps.tolist() == [0.0, 0.0]
+    assert noise.excess[1] == pytest.approx(0.1 * 1e4)  # its count of a machine-day times the other's variance
 
 
 def test_functions_whose_samples_come_in_clumps_raise_no_false_alarm(tmp_path):
