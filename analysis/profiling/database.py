@@ -28,6 +28,7 @@ from analysis.profiling.query import (
     dimension,
     is_label,
     of_process,
+    restriction_text,
     unknown,
 )
 from analysis.profiling.shelf import give_back_memory
@@ -319,13 +320,14 @@ class Database:
         """Rows of samples, of all events."""
         return self._counts.rows
 
-    def clustered(self, query: Query, cluster: str = "machine") -> pd.DataFrame:
+    def clustered(self, query: Query, cluster: str = "machine", rows: pd.DataFrame | None = None) -> pd.DataFrame:
         """Sum the samples of a query by its dimensions within each cluster, for error bars.
 
         Parameters
         ----------
         query : what is asked
         cluster : a dimension of processes that was drawn at random, such as `machine` or `visit`
+        rows : the query's dimensions, of the rows that are wanted; none: all
 
         Returns
         -------
@@ -341,7 +343,14 @@ class Database:
         if own in LOCATION_DIMENSIONS or own in query.by:
             raise QueryError(f"clusters should be of another dimension of processes, got {own}")
         self._check(query)
-        return self.query(replace(query, by=(*query.by, own))).drop(columns="share")
+        wide = replace(query, by=(*query.by, own))
+        if rows is None:
+            return self.query(wide).drop(columns="share")
+        some = rows[list(query.by)]
+        question = "clustered", wide, tuple(some.itertuples(index=False, name=None))
+        table = self._answered(question, lambda cursor: self._rows(cursor, wide, self._sums(cursor, wide), None, some))
+        refuse_many(len(table))
+        return table.drop(columns="share")
 
     def clustered_apart(
         self, query: Query, apart: str, cluster: str = "machine"
@@ -779,16 +788,30 @@ class Database:
             refuse_many(_groups(cursor))
         return self._rows(cursor, query, sums, top), sums
 
-    def _rows(self, cursor: duckdb.DuckDBPyConnection, query: Query, sums: Sums, top: int | None) -> pd.DataFrame:
+    def _rows(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        query: Query,
+        sums: Sums,
+        top: int | None,
+        some: pd.DataFrame | None = None,
+    ) -> pd.DataFrame:
+        """Return the greatest rows; or of all, those that have the values of some dimensions."""
         names = quoted(*query.by)
+        values, among = list[list[str]](), ""
+        if some is not None:
+            values = [list(map(restriction_text, some[name])) for name in some]
+            own = ", ".join(f"({quoted(str(name))})::VARCHAR" for name in some)
+            among = f"WHERE ({own}) IN (SELECT {', '.join('unnest(?)' for _ in values)})"
         order = ", ".join(("value DESC", *map(quoted, query.by)))
         rows = summed(
             cursor,
             sums,
             f"SELECT {names + ', ' if names else ''}{sums.numbers('g.samples', 'g.value')}"
             " FROM groups g JOIN process_keys USING (pkey) JOIN location_keys USING (lkey)"
-            f" ORDER BY g.{order} LIMIT ?",
-            MOST_ROWS if top is None else top,
+            f" {among} ORDER BY g.{order} LIMIT ?",
+            *values,
+            MOST_ROWS + 1 if top is None else top,
         )
         return rows.assign(share=shares(rows["value"], sums.value))
 

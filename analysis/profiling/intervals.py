@@ -23,6 +23,8 @@ from models.errors import InputError
 
 MEASURES = ("samples", "value")
 """Columns that count; every other one but the cluster is a key."""
+_FEW = 10_000
+"""Rows up to which it is cheaper to name each of them than to sum whatever has their values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -427,7 +429,8 @@ def within_visits(database: Profile, query: Query, rows: pd.DataFrame) -> pd.Dat
     for key in by:
         some = some.restricted(key, *dict.fromkeys(map(restriction_text, rows[key])))
     numbered_rows = rows[by].assign(row=np.arange(len(rows)))
-    inside = database.clustered(some, "visit").merge(numbered_rows, on=by)[["row", "visit", *MEASURES]]
+    few = rows[by] if len(rows) <= _FEW else None
+    inside = database.clustered(some, "visit", few).merge(numbered_rows, on=by)[["row", "visit", *MEASURES]]
     visits = visits_of(database, query)
     own = inside.groupby("visit")[list(MEASURES)].sum().reindex(visits["visit"], fill_value=0)
     amounts = {name: visits[name].to_numpy() - own[name].to_numpy() for name in MEASURES}

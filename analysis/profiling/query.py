@@ -240,8 +240,8 @@ class Profile(Protocol):
         """Return samples, value and share by the query's dimensions, largest value first."""
         ...
 
-    def clustered(self, query: Query, cluster: str = "machine") -> "pd.DataFrame":
-        """Return samples and value by the query's dimensions within each cluster."""
+    def clustered(self, query: Query, cluster: str = "machine", rows: "pd.DataFrame | None" = None) -> "pd.DataFrame":
+        """Return samples and value by the query's dimensions within each cluster, perhaps of some rows alone."""
         ...
 
     def clustered_apart(

@@ -31,9 +31,10 @@ class ProfileTable:
         found = summed.sort_values(["value", *query.by], ascending=[False, *[True] * len(query.by)], kind="stable")
         return found.assign(share=found["value"] / max(int(found["value"].sum()), 1)).head(top or len(found))
 
-    def clustered(self, query: Query, cluster: str = "machine") -> pd.DataFrame:
-        """Return samples and value by the query's dimensions within each cluster."""
-        return self.query(Query(query.event, (*query.by, cluster), query.where)).drop(columns="share")
+    def clustered(self, query: Query, cluster: str = "machine", rows: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Return samples and value by the query's dimensions within each cluster, perhaps of some rows alone."""
+        table = self.query(Query(query.event, (*query.by, cluster), query.where)).drop(columns="share")
+        return table if rows is None else table.merge(rows[list(query.by)], on=list(query.by))
 
     def clustered_apart(self, query: Query, apart: str, cluster: str = "machine") -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield what `clustered` returns for each value of another dimension."""

@@ -216,6 +216,18 @@ def test_clusters_of_one_application_after_another_are_those_of_all():
         next(database.clustered_apart(Query(by=("function",)), "application", "application"))
 
 
+@pytest.mark.parametrize("by", [("function",), ("day", "symbolised"), ("machine", "function", "line")])
+def test_clusters_of_some_rows_are_those_of_all_that_have_their_values(by):
+    _, _, database, _ = made(1)
+    whole = database.clustered(Query(by=by), "visit")
+    rows = whole[list(by)].drop_duplicates(ignore_index=True).iloc[1::2].sample(frac=1.0, random_state=0)
+    some = database.clustered(Query(by=by), "visit", rows.assign(other=0))
+    expected = whole.merge(rows, on=list(by))
+    assert 0 < len(some) < len(whole)
+    pd.testing.assert_frame_equal(some, expected)
+    assert not len(database.clustered(Query(by=by), "visit", rows.head(0)))
+
+
 def test_a_difference_has_every_key_of_either_side():
     _, _, database, rows = made(1)
     early, late = Query(until_s=1.5e5), Query(since_s=1.5e5)
