@@ -115,7 +115,7 @@ class Lasting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MachinePlaces:
-    """Where K keys were sampled: strata, machines in them, and visits to these, each numbered in order."""
+    """Where K keys were sampled: strata, machines in them, and visits to these, each in order of the former."""
 
     visit_of: AnyInts
     """(K,) each key's visit to a place; −1: nothing of it counts."""
@@ -132,10 +132,10 @@ class MachinePlaces:
         here = self.visit_of >= 0
         on_visits = np.bincount(self.visit_of[here], own[here], len(self.place_of)).astype(np.float64)
         size = np.bincount(self.place_of, on_visits, len(self.stratum_of)).astype(np.float64)
-        powers = [np.bincount(self.stratum_of, size**power, self.strata).astype(np.float64) for power in (1, 2, 3)]
+        powers = [np.bincount(self.stratum_of, power, self.strata) for power in (size, size * size, size * size * size)]
         stratum = self.stratum_of[self.place_of]
         squares = np.bincount(stratum, on_visits**2, self.strata).astype(np.float64)
-        return _Sizes(on_visits, size, np.array(powers), squares)
+        return _Sizes(on_visits, size, np.array(powers, dtype=np.float64), squares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,20 +240,24 @@ class MachineSpread:
 
     def _strays(self, pairs: "_Pairs", day: DayCounts, sizes: _Sizes) -> pd.DataFrame:
         """Return the deviations of machines of some pairs: pair, machine, stray and mean."""
-        places, which = self._places, np.repeat(np.arange(len(pairs.total)), pairs.end - pairs.begin)
-        spans = zip(pairs.begin.tolist(), pairs.end.tolist(), strict=True)
-        entry = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(*span) for span in spans)])
-        place = places.place_of[places.visit_of[day.key[entry]]]
-        count = pd.DataFrame({"which": which, "place": place, "samples": day.samples[entry].astype(np.float64)})
-        count = count.groupby(["which", "place"], as_index=False)["samples"].sum()
-        some = np.flatnonzero(sizes.places > 0)
-        size = pd.DataFrame({"place": some, "stratum": places.stratum_of[some], "size": sizes.places[some]})
-        share = pairs.total / sizes.powers[0, pairs.stratum]
-        columns = {"which": np.arange(len(share)), "pair": pairs.number, "stratum": pairs.stratum, "share": share}
-        rows = pd.DataFrame(columns).merge(size, on="stratum").merge(count, "left", ["which", "place"])
-        mean = rows["share"] * rows["size"]
-        strays = {"stray": rows["samples"].fillna(0.0) - mean, "mean": mean}
-        return pd.DataFrame({"pair": rows["pair"], "machine": places.machine_of[rows["place"]], **strays})
+        places = self._places
+        first = np.searchsorted(places.stratum_of, np.arange(places.strata + 1))
+        machines = np.diff(first)[pairs.stratum]
+        which, place = _numbers_in(first[pairs.stratum], machines)
+        begins = np.cumsum(machines) - machines - first[pairs.stratum]
+        of_entry, entry = _numbers_in(pairs.begin, pairs.end - pairs.begin)
+        at = begins[of_entry] + places.place_of[places.visit_of[day.key[entry]]]
+        count = np.bincount(at, day.samples[entry], len(place)).astype(np.float64)
+        size = sizes.places[place]
+        mean = (pairs.total / sizes.powers[0, pairs.stratum])[which] * size
+        some = size > 0
+        columns = {
+            "pair": pairs.number[which],
+            "machine": places.machine_of[place],
+            "stray": count - mean,
+            "mean": mean,
+        }
+        return pd.DataFrame({name: column[some] for name, column in columns.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,6 +290,22 @@ class _Pairs:
     def joined(cls, parts: "Sequence[_Pairs]") -> "_Pairs":
         """Return the pairs of several."""
         return cls(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(cls)))
+
+
+def _numbers_in(first: Ints, length: Ints) -> tuple[Ints, Ints]:
+    """Return of spans of whole numbers, one after another, which span each number is of, and the numbers.
+
+    Parameters
+    ----------
+    first, length : (n,) of each span
+
+    Examples
+    --------
+    >>> _numbers_in(np.array([5, 0]), np.array([2, 3]))
+    (array([0, 0, 1, 1, 1]), array([5, 6, 0, 1, 2]))
+    """
+    which = np.repeat(np.arange(len(length)), length)
+    return which, np.arange(len(which)) + np.repeat(first - (np.cumsum(length) - length), length)
 
 
 def _greatest(total: Floats) -> Ints:
