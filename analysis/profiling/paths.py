@@ -171,10 +171,20 @@ def callers(cursor: duckdb.DuckDBPyConnection, sums: "SampledStacks", function: 
     names, weights = _code_functions(cursor), sums.weights()
     code = names.index(function) if function in names else -1
     rows = frames.together(_above(cursor, weights, code))
+    del weights
+    callers_of, keys = [ROOT, *names], max(len(sums.keys), 1)
+    by = [*map(str, sums.keys)]
+    # Equal values are in order of their names, of which each is ranked once.
+    in_order = sums.keys.sort_values(by, kind="stable").index if by else sums.keys.index
+    of_key, of_caller = np.argsort(in_order.to_numpy()), np.argsort(np.argsort(np.asarray(callers_of, dtype=object)))
+    item = rows["item"].to_numpy()
+    key = of_key[item % keys] if by else np.zeros(len(item), dtype=np.int64)
+    order = np.lexsort((of_caller[item // keys if by else item], key))
+    order = order[np.argsort(-rows["value"].to_numpy()[order], kind="stable")]
+    rows = rows.iloc[order].reset_index(drop=True)
+    del item, key, order
     dimensions, above = _apart(sums, rows["item"])
-    table = dimensions.assign(caller=_named(above, [ROOT, *names]), samples=rows["samples"], value=rows["value"])
-    ordered = table.sort_values([*map(str, dimensions), "caller"], kind="stable", ignore_index=True)
-    return ordered.iloc[np.argsort(-ordered["value"].to_numpy(), kind="stable")].reset_index(drop=True)
+    return dimensions.assign(caller=_named(above, callers_of), samples=rows["samples"], value=rows["value"])
 
 
 def stacks_with(cursor: duckdb.DuckDBPyConnection, function: str) -> Ints:

@@ -146,7 +146,6 @@ def callers(paths: Sequence[Path], options: QueryOptions, function: str) -> Call
         unit = database.units().get(question.event, "")
     value = table["value"].astype(float)
     table = table.assign(share=value / max(float(value.sum()), 1.0))
-    table = table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
     columns = [*question.by, "caller", "share", "value", "samples"]
     told = table[columns].head(options.top or len(table))
     return CallRows(question, "callers", unit, told, len(table), [*notes, _NO_INTERVALS])

@@ -228,6 +228,22 @@ def test_clusters_of_some_rows_are_those_of_all_that_have_their_values(by):
     assert not len(database.clustered(Query(by=by), "visit", rows.head(0)))
 
 
+@pytest.mark.parametrize("by", [(), ("machine",), ("day", "application")])
+def test_callers_of_one_value_are_in_order_of_their_names(tmp_path, by):
+    tables = random_tables(5, rows=300, visits=12, processes=30)
+    tables["samples"]["count"] = 1
+    tables["rates"]["period"] = tables["rates"]["duty"] = 1
+    tables["visits"]["weight"] = 1
+    tables["processes"]["stacks"] = True
+    with Database([write_folder(tmp_path, tables)]) as database:
+        names = sorted(set(tables["locations"]["function"]))
+        some = [database.callers(name, Query("cpu_time", by)) for name in names]
+    for table in some:
+        order = table.assign(less=-table["value"]).sort_values(["less", *by, "caller"], kind="stable")
+        pd.testing.assert_frame_equal(table, order.drop(columns="less").reset_index(drop=True))
+    assert any(table["value"].duplicated().any() for table in some)
+
+
 def test_a_difference_has_every_key_of_either_side():
     _, _, database, rows = made(1)
     early, late = Query(until_s=1.5e5), Query(since_s=1.5e5)
