@@ -52,9 +52,11 @@ def folded(site: ProfileSite, pairs: Pairs) -> ExportedFile:
     """Return the samples of a query as folded stacks."""
     query = read(pairs, site.default(ROOTS, stacks=True)).query
     with _few_enough(site, query, "folded", ".folded", weighted=True):
-        profile = extract(site.database, query, site.name)
+        parts = [extract(site.database, query, site.name)]
+    event = parts[0].measures[-1].event
+    lines = folded_lines((parts.pop() for _ in range(1)), event)  # which lets go of the profile
     content = io.BytesIO()
-    content.writelines(line.encode() for line in folded_lines([profile], profile.measures[-1].event))
+    content.writelines(line.encode() for line in lines)
     return ExportedFile(query.event, ".folded", "text/plain", content.getvalue())
 
 

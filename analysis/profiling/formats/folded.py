@@ -29,7 +29,7 @@ from analysis.tables.faults import Faults, plain
 
 _AT_ONCE = 20_000
 """Samples that are written at once."""
-_MOST_BYTES, _PATH_BYTES = 200_000_000, 150
+_MOST_BYTES, _PATH_BYTES = 60_000_000, 150
 """Of the texts of sums that are in memory, and what each of them takes besides; more of them are in a file."""
 _FRAME_FACTOR = 6
 """How many times as many frames there may be as in formats whose stacks are not arrays."""
