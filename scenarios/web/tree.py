@@ -57,11 +57,13 @@ class PathFrames:
 
     def at(self, paths: Ints) -> "PathFrames":
         """Return some of the paths, which may be there several times."""
-        many = np.diff(self.first)[paths]
-        within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-        return PathFrames(
-            self.names, np.append(0, np.cumsum(many)), self.code[np.repeat(self.first[paths], many) + within]
-        )
+        first = np.append(0, np.cumsum(np.diff(self.first)[paths]))
+        code = np.empty(int(first[-1]), dtype=self.code.dtype)
+        for begin in range(0, len(paths), _PATHS_AT_ONCE):
+            edge = first[begin : begin + _PATHS_AT_ONCE + 1]
+            start = self.first[paths[begin : begin + _PATHS_AT_ONCE]] - edge[:-1]
+            code[edge[0] : edge[-1]] = self.code[np.repeat(start, np.diff(edge)) + np.arange(edge[0], edge[-1])]
+        return PathFrames(self.names, first, code)
 
     def below(self, roots: Sequence[str], root: AnyInts) -> "PathFrames":
         """Return the paths with root frames, for which there is room, of −1, before each; they are written there.

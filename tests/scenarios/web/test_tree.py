@@ -150,3 +150,14 @@ def test_functions_have_their_own_events_and_those_of_what_they_call():
         assert value == sum(each for path, each in zip(chosen, after.tolist(), strict=True) if name in path)
         assert own == sum(each for path, each in zip(chosen, after.tolist(), strict=True) if path and path[-1] == name)
     assert rows["value"].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 1000])
+def test_some_paths_may_be_there_several_times(monkeypatch, at_once):
+    monkeypatch.setattr(trees, "_PATHS_AT_ONCE", at_once)
+    rng = np.random.default_rng(at_once)
+    paths = [[f"f{number}" for number in rng.integers(0, 5, length)] for length in rng.integers(0, 4, 12)]
+    for chosen in (rng.integers(0, 12, 30), np.zeros(0, dtype=np.int64), np.arange(12)):
+        some = PathFrames.of(paths).at(chosen)
+        names = [[some.names[at] for at in some.code[a:b]] for a, b in pairwise(some.first)]
+        assert names == [paths[at] for at in chosen]
