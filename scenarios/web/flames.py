@@ -192,10 +192,11 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
     view, focus = _drawn(drawing)
     width = _width(drawing)
     compared = tuple((side, text) for side in ("a", "b") for text in texts[side])
-    told = functions(site, rooted_paths(site.database, [replace(query, by=()) for query in (a, b)]))
-    after = site.database.inclusive(b)
+    paths = [rooted_paths(site.database, [replace(query, by=()) for query in (a, b)])]
+    after = int(paths[0].events[1].sum())
+    told = functions(site, paths.pop())  # which lets go of them
     why = told if isinstance(told, str) else ""
-    changes = _changes(site.database.inclusive(a), after) if isinstance(told, str) else told
+    changes = _changes(*map(site.database.inclusive, (a, b))) if isinstance(told, str) else told
     changes = beyond_chance_first(changes.sort_values(["change", "function"], key=_greatest, ignore_index=True))
     find = parameters.get("find", "").strip()
     matches = search(site, a if width == "a" else b, find) if find else None
@@ -205,7 +206,7 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
     order = [name for name in ("function", "change", "low", "high", "share_a", "share_b") if name in changes]
     rows = changes[order].head(request.top)
     links = {"function": to_flame(request, "/flamediff", compared)}
-    covered = shared(site, replace(request, query=b), "/flamediff", sum(map(int, after["own"])))
+    covered = shared(site, replace(request, query=b), "/flamediff", after)
     shown = FlameDifferenceView(
         replace(covered, request=drawing),
         sides=texts,
