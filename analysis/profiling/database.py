@@ -24,6 +24,7 @@ from analysis.profiling.query import (
     LOCATION_DIMENSIONS,
     Query,
     QueryError,
+    TooManyRowsError,
     UnknownValueError,
     dimension,
     is_label,
@@ -896,12 +897,12 @@ def refuse_many(rows: int) -> None:
 
     Raises
     ------
-    QueryError
+    TooManyRowsError
         If it would have more than `MOST_ROWS`.
     """
     if rows > MOST_ROWS:
         cure = "ask for the top, or for fewer dimensions"
-        raise QueryError(f"the answer would have {rows:,} rows, more than {MOST_ROWS:,}; {cure}")
+        raise TooManyRowsError(f"the answer would have {rows:,} rows, more than {MOST_ROWS:,}; {cure}")
 
 
 def _groups(cursor: duckdb.DuckDBPyConnection) -> int:

@@ -75,6 +75,10 @@ class NoSamplesError(QueryError):
     """An event has no samples where they are asked for."""
 
 
+class TooManyRowsError(QueryError):
+    """An answer would have too many rows."""
+
+
 class UnknownValueError(QueryError):
     """A restriction is by values that a dimension does not have."""
 

@@ -14,6 +14,7 @@ from scenarios.views.section import Says, Section, Table, says, table
 
 if TYPE_CHECKING:
     from analysis.profiling.database import Database
+    from analysis.profiling.query import Query
 
 _COUNTED = ("cycles", "instructions")
 
@@ -146,13 +147,36 @@ def stability(
         event, events = event_or_default(database.events(), event), database.events()
         if event not in events:
             raise QueryError(f"--event: {unknown('event', event, events)}")
-        clustered = database.clustered(of_fleet(database, event, (*own, "day")), cluster)
+        clustered = by_day(database, of_fleet(database, event, (*own, "day")), cluster)
         if not len(clustered):
             raise QueryError(f"the event {event} has no samples")
         days = periods(clustered, cluster=cluster, k=k, bits=bits)
         days = days.merge(_cpi_by_day(database, cluster), on="day", how="left")
     whole = _whole(clustered.drop(columns="day"), cluster, bits)
     return Stability(event, own, k, "bits" if bits else "nats", days, whole)
+
+
+def by_day(database: "Database", query: "Query", cluster: str) -> pd.DataFrame:
+    """Return what every cluster has of a query's rows.
+
+    Parameters
+    ----------
+    database, query, cluster : as of `Database.clustered`, with the day among the query's dimensions
+
+    Raises
+    ------
+    QueryError
+        As `Database.clustered` does; if there are too many rows, with what to ask for.
+    """
+    from analysis.profiling.query import QueryError, TooManyRowsError
+
+    try:
+        return database.clustered(query, cluster)
+    except TooManyRowsError as error:
+        names = ", ".join(name for name in query.by if name != "day")
+        many = str(error).partition(";")[0].removeprefix("the answer would have ")
+        cure = "group by fewer values, such as application, image or platform"
+        raise QueryError(f"by: {names}, {cluster} by {cluster}, takes {many}; {cure}") from None
 
 
 def _cpi_by_day(database: "Database", cluster: str) -> pd.DataFrame:

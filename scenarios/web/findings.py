@@ -11,6 +11,7 @@ from analysis.profiling.questions.catalogue import QUESTIONS
 from analysis.profiling.questions.question import Question, Value
 from analysis.profiling.stability import periods
 from analysis.statistics import NotEnoughDataError
+from scenarios.profiling.stability import by_day
 from scenarios.views.section import Table
 from scenarios.views.tables import Link, Row, of_frame
 from scenarios.web.charts import Chart, Lines, lines, stacked
@@ -122,7 +123,7 @@ def stability(site: ProfileSite, pairs: Pairs) -> WebPage:
     request = read(pairs, site.default(("application",)), more=("k",))
     if {"day", "date", "visit"} & {*request.query.by}:
         raise RefusedError(["by: days are compared and visits were drawn, so none of them can be a key"])
-    clustered = site.database.clustered(request.grouped(*request.query.by, "day").query, "visit")
+    clustered = by_day(site.database, request.grouped(*request.query.by, "day").query, "visit")
     periods_of = periods(clustered, k=_entries(request.more.get("k")))
     days, text = [int(day) for day in periods_of["day"]], partial(day_text, origin_s=site.database.origin_s)
     drawn = [

@@ -61,3 +61,12 @@ def test_what_cannot_be_asked_is_said(folder):
         stability([folder], by=("functoin",))
     with pytest.raises(QueryError, match="unknown event"):
         stability([folder], event="cycels")
+
+
+def test_too_many_rows_are_refused_with_what_to_ask_for(folder, monkeypatch):
+    monkeypatch.setattr("analysis.profiling.database.MOST_ROWS", 9)
+    refused = (
+        r"^by: function, visit by visit, takes [\d,]+ rows, more than 9; group by fewer values, such as application"
+    )
+    with pytest.raises(QueryError, match=refused):
+        stability([folder], by=("function",))
