@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -11,6 +12,7 @@ import pandas as pd
 
 from analysis.figures.criteria import KINDS, Criterion
 from analysis.figures.criteria import printed as numbers_of
+from analysis.figures.spread import with_spread
 from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.papers.catalogue import ROWS
@@ -51,9 +53,10 @@ def report(folder: Path, progress: Progress, runs: Path | None = None) -> Page:
             faults.append(Fault(str(file), 0, 0, "", f"cannot be read: {error}".partition("\n")[0]))
     if faults:
         raise FaultsError(faults)
-    kept = _kept(outcomes, runs) if runs is not None else {}
+    worlds = _kept(outcomes, runs) if runs is not None else {}
+    kept = {name: (Reproduction(tables[0]), ()) for name, tables in worlds.items()}
     answer = rejudged({name: of for name in ROWS if (of := {**kept, **outcomes}.get(name))}, runs, progress)
-    pictures = {name: _drawn(name, outcome) for name, (outcome, _) in kept.items()}
+    pictures = {name: _drawn(name, tables) for name, tables in worlds.items()}
     first, *others = answer.counts()
     facts = {"folder": str(folder), "judged": "again, from the tables in the folder", "counts": "; ".join(others)}
     sections = [*_sections(answer.rows, pictures)]
@@ -94,20 +97,21 @@ def _measured_in(file: Path) -> Reproduction:
     return Reproduction(values.astype({"x": float, "value": float}))
 
 
-def _kept(known: Mapping[str, object], runs: Path) -> dict[str, tuple[Reproduction, Sequence[Path]]]:
-    """Return what is kept of the first world of rows that are not known otherwise."""
-    first = {name: RowWorld(name, row.worlds[0]) for name, row in ROWS.items() if name not in known}
-    tables = kept_tables([*first.values()], runs)
-    return {name: (Reproduction(tables[piece]), ()) for name, piece in first.items() if piece in tables}
+def _kept(known: Mapping[str, object], runs: Path) -> dict[str, list[pd.DataFrame]]:
+    """Return what is kept of rows that are not known otherwise: of the first world, and of all up to one that lacks."""
+    pieces = {name: [RowWorld(name, seed) for seed in row.worlds] for name, row in ROWS.items() if name not in known}
+    tables = kept_tables([piece for of_row in pieces.values() for piece in of_row], runs)
+    worlds = {name: [tables[piece] for piece in takewhile(tables.__contains__, of)] for name, of in pieces.items()}
+    return {name: of_row for name, of_row in worlds.items() if of_row}
 
 
-def _drawn(name: str, outcome: Reproduction) -> tuple[Figure, ...]:
-    """Return the picture of a row that is drawn from its table alone."""
-    row, measured = ROWS[name], outcome.measured
+def _drawn(name: str, worlds: Sequence[pd.DataFrame]) -> tuple[Figure, ...]:
+    """Return the picture of a row that is drawn from its tables alone: of the first world, with the spread over all."""
+    row = ROWS[name]
     draw: Draw | None = getattr(row, "draw", None)
-    if draw is None or measured.empty:
+    if draw is None or worlds[0].empty:
         return ()
-    return (drawn(draw(measured, numbers_of(published(name))), row.what),)
+    return (drawn(draw(with_spread(worlds), numbers_of(published(name))), row.what),)
 
 
 def _pictures(file: Path) -> list[Path]:

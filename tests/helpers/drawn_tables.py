@@ -283,6 +283,7 @@ TABLES: Mapping[str, Callable[[], pd.DataFrame]] = {
     "crossplatform/fig3": lambda: traits.measure_fig3(_sweep()),
     "crossplatform/fig4": lambda: traits.measure_fig4(_mixes()),
     "crossplatform/table4": _errors,
+    "crossplatform/table5": _errors,
     "crossplatform/table6": lambda: _errors(benchmark=False),
     "crossplatform/fig5": lambda: prediction.measure_fig5(*_directions()),
     "crossplatform/fig6": lambda: prediction.measure_fig6(_situations()),

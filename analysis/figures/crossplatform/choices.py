@@ -11,6 +11,7 @@ from analysis.crossplatform import choice
 from analysis.figures import style
 from analysis.figures.criteria import curve, measures, number, numbers, rows
 from analysis.figures.crossplatform.crossplatform_printed import ACTUAL, OURS, TOP
+from analysis.figures.crossplatform.prediction import HEADINGS, LOOKS
 from analysis.figures.spread import world_bars
 
 PAPERS: Final[Mapping[str, str]] = {
@@ -179,15 +180,16 @@ def fig7(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     figure, axes = style.panels(columns=2, share_y=True, height_inches=2.3)
     places = np.arange(len(TOP), dtype=float)
     ours = 1.0 - number(published, "right_published") / SUBSETS
-    looks = zip(PAPERS.items(), (style.ORANGE, style.GREEN, style.BLUE), ("/////", "....", "\\\\\\\\\\"), strict=True)
-    for shift, ((method, printed_name), colour, hatch) in zip((-0.3, -0.1, 0.1), looks, strict=True):
-        name = "the paper's method" if method == OURS else printed_name
+    hatches = zip((-0.3, -0.1, 0.1), PAPERS.items(), ("/////", "....", "\\\\\\\\\\"), strict=True)
+    for shift, (method, printed_name), hatch in hatches:
+        name = HEADINGS[OURS] if method == OURS else printed_name
+        colour, _ = LOOKS[method]
         _wrong(figure, measured, SHORT[method], [*(places + shift)], colour=colour, name=name)
         best = ours if method == OURS else ours * number(published, f"times_{SHORT[method]}")
         both = number(published, f"wrong_{SHORT[method]}", 2)
         bars: dict[str, Any] = {"facecolor": "white", "edgecolor": colour, "hatch": hatch, "linewidth": 0.8}
         axes[1].bar(places + shift, [best, both, both], 0.2, label=f"published, {name}", **bars)
-    _wrong(figure, measured, BETTER, [*(places + 0.3)], colour=style.SKY, name=f"{BETTER} (not in the paper)")
+    _wrong(figure, measured, BETTER, [*(places + 0.3)], colour=LOOKS[BETTER][0], name=f"{BETTER} (not in the paper)")
     style.from_zero(*axes)
     right, *times = (number(published, name) for name in ("right_published", "times_cycle", "times_benchmark"))
     words = (

@@ -24,6 +24,10 @@ HEADINGS: Final[Mapping[str, str]] = COLUMNS | {
     **{name: name for name in BEYOND},
 }  # fmt: skip
 """Methods as drawings call them."""
+LOOKS: Final[Mapping[str, tuple[str, str]]] = dict(
+    zip((*COLUMNS, *BEYOND), zip(style.CYCLE, style.MARKERS, strict=True), strict=True)
+)
+"""Colour and marker of each method: the same in every figure."""
 NAIVE: Final = "cycle_scalar"
 """The rival that counts clock cycles and nothing else."""
 SCORED: Final = "benchmark"
@@ -216,11 +220,11 @@ def _rivals(figure: Figure, table: pd.DataFrame) -> None:
     """Draw the median error of each method in each direction, in the panels after the first four."""
     names = {f"{origin}_to_{target}": (origin, target) for origin, target in DIRECTIONS}
     places = np.arange(len(names), dtype=float)
-    looks = dict(zip(COLUMNS, zip((*style.CYCLE[:3], style.INK), style.MARKERS, strict=False), strict=True))
     for panel, letter, (application, name) in zip(figure.axes[4:], "efg", APPLICATIONS.items(), strict=True):
         errors = table[table["application"] == application]
-        for i, (method, (colour, marker)) in enumerate(looks.items()):
+        for i, method in enumerate(COLUMNS):
             if method in errors and errors[method].notna().any():
+                colour, marker = LOOKS[method]
                 at = places + 0.16 * (i - 1.5)
                 error = errors.set_index("direction")[method].reindex([*names])
                 panel.plot(at, error, marker, color=colour, markersize=3.5, label=HEADINGS[method])
@@ -279,8 +283,8 @@ def fig6(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     gap, ratio = (number(published, name) for name in ("workload_gap", "platform_ratio"))
     places = np.arange(len(APPLICATIONS), dtype=float)
     names = {
-        "network": ("artificial neural network", style.ORANGE, "s"),
-        "ours": ("our cross-platform model", style.BLUE, "o"),
+        "network": ("artificial neural network", style.GREY, "s"),
+        "ours": (HEADINGS[OURS], *LOOKS[OURS]),
     }
     for panel, (situation, title) in zip(axes, _SITUATIONS.items(), strict=True):
         for shift, (model, (name, colour, marker)) in zip((-0.19, 0.19), names.items(), strict=True):
@@ -296,8 +300,9 @@ def fig6(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
             )
         panel.set_xticks(places, [*APPLICATIONS.values()])
         panel.set_xlim(-0.6, len(places) - 0.4)
-        words = f"published: network up to {ratio:g}× ours" if new else f"published: network within {gap:g} of ours"
-        style.label(panel, "", "median normalised error" if panel is axes[0] else "", f"{title}\n{words}")
+        words = f"up to {ratio:g}× the method" if new else f"within {gap:g} of the method"
+        text = f"{title}\npublished: network {words}"
+        style.label(panel, "", "median normalised error" if panel is axes[0] else "", text)
     style.plain_log(axes[0])
     style.shared_legend(figure)
     return figure
@@ -323,9 +328,8 @@ def draw_table(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     methods = [name for name in (*COLUMNS, *BEYOND) if curve(measured, f"{ERRORS}{name}")[0]]
     at, _ = curve(measured, f"{ERRORS}{methods[0]}")
     figure, (ours, paper) = style.panels(columns=2, share_y=True, height_inches=0.9 + 0.27 * len(at))
-    looks = dict(zip((*COLUMNS, *BEYOND), zip(style.CYCLE, style.MARKERS, strict=True), strict=True))
     for i, name in enumerate(methods):
-        colour, marker = looks[name]
+        colour, marker = LOOKS[name]
         aside = 0.11 * (i - (len(methods) - 1) / 2)
         look: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": ""}
         targets, error = curve(measured, f"{ERRORS}{name}")
@@ -353,15 +357,15 @@ def draw_table(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
 def _say_printed(figure: Figure, measured: pd.DataFrame, published: pd.DataFrame) -> None:
     """Add to the titles of measured and published errors the single numbers that the paper prints."""
     forms = {
-        f"median_{OURS}": "our median {:.3f}",
+        f"median_{OURS}": "the paper's method: median {:.3f}",
         f"largest_{OURS}": "at most {:.2f}",
         f"best_{OURS}": "best on {:g} of 10",
-        "beats_benchmark": "better than the benchmark on {:g}",
+        "beats_benchmark": "beats the benchmark on {:g}",
     }
     known = {name: form for name, form in forms.items() if np.isfinite(number(published, name))}
     for panel, table in zip(figure.axes, (measured, published), strict=True):
         words = [form.format(number(table, name)) for name, form in known.items()]
-        lines = [panel.get_title(), ", ".join(words[:-1]), *words[-1:]]
+        lines = [panel.get_title(), *words[:1], ", ".join(words[1:])]
         panel.set_title("\n".join(line for line in lines if line), fontsize=style.FONT_POINTS)
 
 

@@ -69,18 +69,24 @@ def correlation(x: Floats | pd.Series, y: Floats | pd.Series) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def _course(axes: Axes, measured: pd.DataFrame, series: str, name: str, around: float = 0.0) -> None:
-    """Draw a number day by day: from 0 up, or in a window of its mean ± a share of it."""
+def _course(axes: Axes, measured: pd.DataFrame, series: str, name: str, *, near: bool = False, title: str = "") -> None:
+    """Draw a number day by day: from 0 up, or near its mean, which the axis' name tells."""
     days, values = curve(measured, series)
     axes.plot(days, values, "o-", markersize=2.5, linewidth=1.2, color=style.BLUE)
-    if around:
+    if near:
         mean = float(np.mean(values))
-        window = max(around * mean, 1.2 * float(np.max(np.abs(np.subtract(values, mean)))))
+        window = max(_WINDOW * mean, 1.2 * float(np.max(np.abs(np.subtract(values, mean)))))
         axes.set_ylim(mean - window, mean + window)
+        name = _from_above_zero(axes, name)
     else:
         style.from_zero(axes)
     style.whole_ticks(axes)
-    style.label(axes, "day", name)
+    style.label(axes, "day", name, title)
+
+
+def _from_above_zero(axes: Axes, name: str) -> str:
+    """Return the name of a vertical axis with where it begins."""
+    return f"{name}\n(axis from {axes.get_ylim()[0]:.2f})"
 
 
 @style.of_measured
@@ -92,11 +98,10 @@ def draw_fig4(measured: pd.DataFrame) -> Figure:
     right = style.right_axis(axes, f"samples of the day{unit}", style.GREY)
     right.bar(days, np.asarray(samples) / scale, color=style.SKY, alpha=0.6, label="samples (right)")
     right.set_ylim(0.0, 3.0 * max(samples) / scale)
-    _course(axes, measured, "entropy", "entropy (nats)", around=_WINDOW)
+    _course(axes, measured, "entropy", "entropy (nats)", near=True, title=_spread(measured, "entropy"))
     axes.lines[0].set_label("entropy of the day (left)")
     axes.set_zorder(right.get_zorder() + 1)
     axes.patch.set_visible(False)
-    axes.set_title(_spread(measured, "entropy"), fontsize=style.FONT_POINTS)
     style.shared_legend(figure)
     return figure
 
@@ -171,9 +176,8 @@ def _rise(few: pd.DataFrame, many: pd.DataFrame) -> float:
 def draw_fig5(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
     """Draw the entropy of functions by day, and by machine over its samples with the printed clusters as bands."""
     figure, (left, right) = style.panels(columns=2, height_inches=2.6)
-    _course(left, measured, "day_entropy", "entropy (nats)", around=_WINDOW)
     title = "(a) functions of a stable application\n" + _spread(measured, "day_entropy")
-    style.label(left, "day", "entropy (nats)", title)
+    _course(left, measured, "day_entropy", "entropy (nats)", near=True, title=title)
     for name in ("cluster_low", "cluster_high"):
         middle = number(paper, name)
         words = "published clusters" if name == "cluster_low" else ""
@@ -247,8 +251,8 @@ def measure_fig6a(frame: pd.DataFrame, by_sampling: float, top: int = 20) -> pd.
 def draw_fig6a(measured: pd.DataFrame) -> Figure:
     """Draw the distance of each day from the day before."""
     figure, (axes,) = style.panels(height_inches=2.4)
-    _course(axes, measured, "distance", "Manhattan distance of the day")
-    axes.lines[0].set_label("from the day before, top 20 applications")
+    _course(axes, measured, "distance", "Manhattan distance from the day before")
+    axes.lines[0].set_label("top 20 applications")
     sampling = number(measured, "by_sampling")
     axes.axhline(
         sampling, color=style.ORANGE, linestyle="--", linewidth=1.2, label="by sampling alone, if nothing changed"
@@ -338,14 +342,13 @@ def draw_fig7(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
     figure, (near, axes) = style.panels(columns=2, height_inches=2.4)
     low, high = (number(paper, f"cpi_{end}") for end in ("low", "high"))
     style.published_band(axes, low, high, f"published, {low:g} to {high:g}")
-    for panel in (near, axes):
-        _course(panel, measured, "cpi", "cycles per instruction", around=_WINDOW)
-        panel.lines[0].set_label("measured")
     values = curve(measured, "cpi")[1]
+    spread = f"(a) {min(values):.3f} to {max(values):.3f}, ±{number(measured, 'spread'):.1%} of the mean"
+    for panel, title in ((near, spread), (axes, "(b) beside the published range")):
+        _course(panel, measured, "cpi", "cycles per instruction", near=True, title=title)
+        panel.lines[0].set_label("measured")
     least, most = min(low, *values), max(high, *values)
     axes.set_ylim(least - 0.15 * (most - least), most + 0.15 * (most - least))
-    spread = f"(a) {min(values):.3f} to {max(values):.3f}, ±{number(measured, 'spread'):.1%} of the mean"
-    style.label(near, "day", "cycles per instruction", spread)
-    style.label(axes, "day", "cycles per instruction", "(b) beside the published range")
+    axes.set_ylabel(_from_above_zero(axes, "cycles per instruction"))
     style.shared_legend(figure)
     return figure

@@ -207,12 +207,18 @@ def measure_fig3(halves: Halves) -> pd.DataFrame:
 
 
 def fig3(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Draw the machines' histograms on the current and on the new WSC, with the printed change of the mean."""
+    """Draw the machines' histograms on the current and on the new WSC, with the printed change of the mean.
+
+    The title has both numbers that the paper prints beside ours and their 95% intervals.
+    """
     figure, (axes,) = style.panels(height_inches=2.6)
+    change, cv = (statistic(measured, name) for name in ("change", "cv"))
     paper = number(published, "change")
     _two_histograms(axes, measured, paper)
-    spread = f"σ {number(measured, 'cv'):.1%} of the mean (published {number(published, 'cv'):.0%})"
-    title = f"IPC {number(measured, 'change'):+.1%} (published {paper:+.1%}), {spread}"
+    title = (
+        f"IPC {change.value:+.1%}, {change.low:+.1%} to {change.high:+.1%} (published {paper:+.1%})\n"
+        f"σ {cv.value:.1%}, {cv.low:.1%} to {cv.high:.1%} (published {number(published, 'cv'):.0%})"
+    )
     style.label(axes, "IPC of a machine\n(end bins hold all beyond)", "share of machines", style.minus(title))
     style.percent(axes)
     style.shared_legend(figure, columns=2)

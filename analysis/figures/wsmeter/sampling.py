@@ -136,7 +136,7 @@ def fig11(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
         )
         for rank, (colour, form) in enumerate(zip(style.CYCLE, ("-", "--", "-.", "-"), strict=False), start=1):
             x, share = curve(measured, f"cdf_{rank}_{size}")
-            panel.step(x, share, form, where="post", color=colour, linewidth=0.9, label=f"job {rank}")
+            panel.step(x, share, form, where="post", color=colour, linewidth=0.9, label=f"Job {rank}")
         distance, high = (number(measured, f"distance{end}_{size}") for end in ("", "_high"))
         words = f"in {of_all:,.0f} trials {distance:.3f} from normal (to {high:.3f})"
         style.label(panel, "standardised sample mean", "", f"N = {size}\n{words}")

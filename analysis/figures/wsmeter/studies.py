@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import band, curve, error_bars, measures, number, numbers, rows
+from analysis.figures.criteria import band, curve, error_bars, measures, number, numbers, rows, statistic
 from analysis.figures.spread import world_bars
 from analysis.figures.wsmeter.changes import NORMAL_95, machine_change, machine_cv, share_interval
 from analysis.figures.wsmeter.draws import Halves, adjusted_draws, cluster_draws, mean_of, of, share_of, worst_step
@@ -297,9 +297,11 @@ def _also_printed(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame, n
     """Add to a panel's title the single numbers that the paper prints too, ours beside them."""
     printed = {name: words for name, words in names.items() if np.isfinite(number(published, name))}
     for name, words in printed.items():
-        ours, paper = (number(table, name) for table in (measured, published))
+        ours, paper = statistic(measured, name), number(published, name)
         form = "{:,.0f}" if paper > 1 else "{:.1%}"
-        line = f"{words} {form.format(ours)} (published {form.format(paper)})"
+        known = np.isfinite([ours.low, ours.high]).all()
+        among = f", {form.format(ours.low)} to {form.format(ours.high)}" if known else ""
+        line = f"{words} {form.format(ours.value)}{among} (published {form.format(paper)})"
         axes.set_title(f"{axes.get_title()}\n{line}", fontsize=style.FONT_POINTS)
 
 
@@ -330,7 +332,7 @@ def _inclusion(axes: Axes, measured: pd.DataFrame, published: pd.DataFrame) -> N
     axes.plot([], [], "D", color=style.INK, markerfacecolor="none", markersize=5.0, label="published")
     style.percent(axes, decimals=0)
     style.label(axes, "machines (all draws, 95% intervals)", "", "(b) summary")
-    style.zoom_share(axes, "draws or quota", most=1.02)
+    style.zoom_share(axes, "draws or quota" if paper_at else "share of draws", most=1.02)
 
 
 def measure_baseline(cv15: float, cv13: float) -> pd.DataFrame:

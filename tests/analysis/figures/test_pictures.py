@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer
+from matplotlib.lines import Line2D
 
 from analysis.figures import style
 from analysis.figures.criteria import PRINTED, printed
-from analysis.figures.crossplatform.prediction import draw_table
 from analysis.figures.gwp.hot_functions import draw_query_view
 from analysis.figures.spread import with_spread
 from analysis.figures.world import services
@@ -27,16 +29,15 @@ IN_WORDS = ("rank_correlation",)
 
 def drawn(row):
     """Return the figure of a row in a made-up world, with a second world a tenth off."""
-    draw = draw_table if row.startswith("crossplatform/table") else ROWS[row].draw
     table = TABLES[row]()
     further = {"table": FURTHER[row]()} if row in FURTHER else {}
-    return draw(with_spread([table, table.assign(value=0.9 * table["value"])]), printed(published(row)), **further)
+    return ROWS[row].draw(
+        with_spread([table, table.assign(value=0.9 * table["value"])]), printed(published(row)), **further
+    )
 
 
 def test_every_row_that_is_drawn_is_drawn_here():
-    assert {name for name, row in ROWS.items() if getattr(row, "draw", None)} == {
-        name for name in TABLES if "/table" not in name or "local" in name
-    }
+    assert {name for name, row in ROWS.items() if getattr(row, "draw", None)} == set(TABLES)
 
 
 @pytest.mark.parametrize("row", TABLES)
@@ -77,6 +78,38 @@ def test_rivals_are_drawn_with_the_method_that_is_judged_against_them():
     )
     again = row.outcome(None).draw(table, printed(published("crossplatform/fig5")))
     assert {"cycle scaling", "benchmark"} <= {text.get_text() for text in again.legends[0].get_texts()}
+
+
+def colours(row):
+    """Return the colour of every line and bar of a figure by its name in a legend."""
+    named = [pair for axes in drawn(row).axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    bars = {name: bars.patches[0].get_facecolor() for bars, name in named if isinstance(bars, BarContainer)}
+    return {name: to_hex(colour) for name, colour in bars.items()} | {
+        name: to_hex(line.get_color()) for line, name in named if isinstance(line, Line2D)
+    }
+
+
+def test_a_method_has_one_name_and_one_colour_in_every_figure():
+    tables = [colours(f"crossplatform/{name}") for name in ("table4", "table5", "table6", "fig5", "fig6", "fig7")]
+    for name in ("the paper's method", "testbed (not in the paper)"):
+        assert len({table[name] for table in tables if name in table}) == 1, name
+    assert all("the paper's method" in table for table in tables if "artificial neural network" in table)
+    assert tables[0]["cycle scaling"] == tables[-1]["cycle-based"]
+    assert tables[0]["benchmark"] == tables[-1]["benchmark-based"]
+
+
+@pytest.mark.parametrize(("row", "panel"), [("gwp/fig4", 0), ("gwp/fig5", 0), ("gwp/fig7", 0), ("gwp/fig7", 1)])
+def test_days_near_their_mean_say_where_the_axis_begins(row, panel):
+    axes = drawn(row).axes[panel]
+    assert f"(axis from {axes.get_ylim()[0]:.2f})" in axes.get_ylabel()
+
+
+def test_changes_of_machines_are_drawn_with_their_intervals():
+    low, high = (TABLES["wsmeter/fig3"]().set_index("series")["value"][f"change_{end}"] for end in ("low", "high"))
+    title = f"{low:+.1%} to {high:+.1%} (published +1.0%)".replace("-", "−")
+    assert title in drawn("wsmeter/fig3").axes[0].get_title()
+    assert " to " in drawn("wsmeter/fig17").axes[0].get_title()
+    assert drawn("wsmeter/fig17").axes[1].get_ylabel().startswith("share of draws")
 
 
 def test_figures_of_more_than_their_table_are_fit_to_print():

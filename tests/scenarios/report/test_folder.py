@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from analysis.figures.spread import with_spread
 from scenarios.commands.app import app
 from scenarios.crossplatform.worlds import summary as of_worlds
 from scenarios.effects.scorecard.card import summary as card
@@ -188,9 +189,17 @@ def test_the_page_of_all_rows_has_their_spread_over_kept_worlds_and_what_is_not_
 
     def kept(pieces, _runs):
         return {piece: drawable for piece in pieces if piece.row == "wsmeter/fig4" and piece.seed < 4} | {
-            piece: measured_as_printed("occupancy/fig2") for piece in pieces if piece.row == "occupancy/fig2"
+            piece: measured_as_printed(piece.row)
+            for piece in pieces
+            if piece.row == "occupancy/fig2" or (piece.row == "crossplatform/table4" and piece.seed in {1, 2, 4})
         }
 
+    def spread(worlds):
+        drawn.append(len(worlds))
+        return with_spread(worlds)
+
+    drawn = []
+    monkeypatch.setattr(reproduced, "with_spread", spread)
     for module in (reproduced, papers):
         monkeypatch.setattr(module, "kept_tables", kept)
     done = runner.invoke(
@@ -202,7 +211,8 @@ def test_the_page_of_all_rows_has_their_spread_over_kept_worlds_and_what_is_not_
     assert page.has_row(
         "Lee et al. 2018, Figure 4, section 3.2", "check depends on the world in worlds 1 to 3 of ten", "3 of 10"
     )
-    assert page.tags.count("img") == 1, "occupancy/fig2 is drawn from what is kept"
+    assert page.tags.count("img") == 2, "occupancy/fig2 and crossplatform/table4 are drawn from what is kept"
+    assert drawn == [1, 2], "with the spread over all worlds up to one that is missing"
     assert page.has_row("gwp/fig7", "wsc reproduce gwp/fig7")
     assert {address[1:] for address in page.addresses if address.startswith("#")} <= page.anchors
     assert "--runs" in runner.invoke(app, ["report", str(tmp_path), "--runs", str(runs)]).stderr
