@@ -303,7 +303,7 @@ class Database:
         from analysis.profiling.differences import CodedAnswer, CodedKeys
 
         sums = self._sums(cursor, query)
-        refuse_many(_groups(cursor))
+        refuse_many(_groups(cursor), "a difference needs all of them: restrict both sides, or ask for fewer dimensions")
         keys = "pkey::INTEGER AS pkey, lkey::INTEGER AS lkey"
         groups = summed(cursor, sums, f"SELECT {keys}, {sums.numbers('0')} FROM groups")
         value = groups.pop("value").to_numpy()
@@ -672,7 +672,7 @@ class Database:
         """
         names = sorted({table for folder in self._folders for table in folder.tables})
         if name not in names:
-            raise QueryError(unknown("table", name, names))
+            raise QueryError(f"this profile has no table {name}" if name in TABLES else unknown("table", name, names))
         having = [(number, folder) for number, folder in enumerate(self._folders) if name in folder.tables]
         rows = sum(folder.rows(name) for _, folder in having)
         if rows > MOST_ROWS:
@@ -892,8 +892,13 @@ def check_top(top: int | None) -> None:
         raise QueryError(f"top should be from 1 to {MOST_ROWS:,}, got {top:,}")
 
 
-def refuse_many(rows: int) -> None:
+def refuse_many(rows: int, cure: str = "ask for the top, or for fewer dimensions") -> None:
     """Refuse an answer that would have too many rows.
+
+    Parameters
+    ----------
+    rows : how many
+    cure : what would have an answer
 
     Raises
     ------
@@ -901,7 +906,6 @@ def refuse_many(rows: int) -> None:
         If it would have more than `MOST_ROWS`.
     """
     if rows > MOST_ROWS:
-        cure = "ask for the top, or for fewer dimensions"
         raise TooManyRowsError(f"the answer would have {rows:,} rows, more than {MOST_ROWS:,}; {cure}")
 
 

@@ -23,6 +23,8 @@ _PLAIN = frozenset(DIMENSIONS) | {"day", "line"}
 """Columns whose numbers are names."""
 _LAST = ("standard_error", "samples")
 """Columns that give way before all others, and that have no interval."""
+_MOST_SHOWN = 10_000
+"""Rows of a data frame that are shown: nobody reads more, and each takes a sixth of a millisecond."""
 _LEAST_POINTS, _TWO_DECIMALS = 0.0001, 0.005
 """Percentage points below which a change is as good as none, and below which two decimals say nothing."""
 _VALUES = frozenset({"value", "value_a", "value_b", "own", "with_callees"})
@@ -48,7 +50,7 @@ def of_rows(
     *,
     keys: int = 0,
 ) -> Table:
-    """Return a data frame as a table in which low and high are one interval.
+    """Return a data frame as a table in which low and high are one interval; of very many rows the first alone.
 
     Parameters
     ----------
@@ -66,7 +68,9 @@ def of_rows(
     (['function', 'share', '95% interval'], ['f', '25.00%', '20.00% to 31.00%'])
     """
     names = [str(name) for name in frame.columns]
-    rows = [dict(zip(names, values, strict=True)) for values in frame.itertuples(index=False, name=None)]
+    first = frame.head(_MOST_SHOWN)
+    rows = [dict(zip(names, values, strict=True)) for values in first.itertuples(index=False, name=None)]
+    more = f"the first {_MOST_SHOWN:,} of {len(frame):,} rows; --json has all" if len(frame) > len(first) else ""
     columns = [name for name in names if not (name.endswith("low") and _other_end(name) in names)]
     flags = [not (rows and isinstance(rows[0][name], str)) for name in columns]
     heads = [(titles or {}).get(name) or _ends(name, names, confidence) or heading(name) for name in columns]
@@ -75,7 +79,8 @@ def of_rows(
         tuple(flags),
         tuple(tuple(Cell(_text(row, name, names)) for name in columns) for row in rows),
         title,
-        spare=tuple(i for name in _LAST for i, column in enumerate(columns) if column == name),
+        more,
+        tuple(i for name in _LAST for i, column in enumerate(columns) if column == name),
         keys=keys or max(1, (*flags, True).index(True)),
     )
 

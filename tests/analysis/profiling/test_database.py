@@ -484,6 +484,8 @@ def test_answers_that_are_too_long_are_refused_but_their_top_is_told(monkeypatch
             database.query(query, top)
     with pytest.raises(QueryError, match="more than 3"):
         database.table("locations")
+    with pytest.raises(QueryError, match="more than 3; a difference needs all of them"):
+        database.difference(query, query)
 
 
 def test_a_profile_without_samples_answers_with_nothing(tmp_path):
@@ -508,8 +510,10 @@ def test_tables_are_as_they_were_written_and_the_truth_is_not_told(tmp_path):
             pd.testing.assert_frame_equal(
                 database.table(name), tables[name], check_dtype=False, check_column_type=False
             )
-        with pytest.raises(QueryError, match="unknown table"):
+        with pytest.raises(QueryError, match="no table truth_cpi"):
             database.table("truth_cpi")
+        with pytest.raises(QueryError, match='unknown table "visit"; did you mean visits'):
+            database.table("visit")
 
 
 def test_values_are_in_the_order_of_the_dimension(tmp_path):

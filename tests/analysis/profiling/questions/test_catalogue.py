@@ -80,7 +80,7 @@ def test_one_application_after_another_is_asked_how_machines_differ(database, mo
 
 @pytest.mark.parametrize("name", ["floating-point", "locks", "memory", "old-hardware", "colocate"])
 def test_what_a_profile_lacks_is_said(database, name):
-    with pytest.raises(QueryError, match="unknown"):
+    with pytest.raises(QueryError, match=r"unknown|has no table"):
         QUESTIONS[name].ask(database)
 
 
