@@ -3,8 +3,8 @@
 wsc reproduce wsmeter --worlds 10 --explain --json > wsmeter.json
 python docs/verdicts.py wsmeter.json crossplatform.json
 
-What was said of each row last is kept in docs/verdicts.json, so that one paper can be measured without the others.
-Without files the document is filled from there.
+What was said of each row last is kept in scenarios/papers/verdicts.json, which is shipped: one paper can be measured
+without the others. Without files the document is filled from there.
 """
 
 import argparse
@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scenarios.papers.record import RECORD
+
 DOCUMENT = Path(__file__).parent / "papers.md"
-RECORD = Path(__file__).parent / "verdicts.json"
-"""What was said of each row, in the order of the papers."""
 PAPERS = ("wsmeter", "occupancy", "crossplatform", "gwp")
 _KEPT = ("id", "verdict", "finding", "worlds", "holds_in_first_world", "criteria", "explanations", "population")
 _DIGITS = 4

@@ -1,7 +1,8 @@
 """A row judged: what its criteria say over worlds, why some do not hold, and what is printed and told of it."""
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -121,6 +122,10 @@ class JudgedRow:
     trials: tuple[CauseTrial, ...] = ()
     """Why criteria do not hold, as far as trials show it."""
     population: OtherPopulation | None = None
+    recorded: "JudgedRow | None" = None
+    """The row over all of its worlds as it was last measured, where worlds are not there or no cause was tried."""
+    better: Mapping[str, float] = field(default_factory=dict)
+    """What our better method does where the paper's is judged, by name."""
 
     def of_kind(self, kind: Kind) -> tuple[Criterion, ...]:
         """Return the criteria of one kind."""
@@ -193,14 +198,21 @@ class JudgedRow:
             "holds_in_first_world": self.held_in_first,
             "published": self.published,
             "measured": self.measured,
+            "better_method": self.better,
             "note": self.note,
             "table": list(self.table),
             "criteria": [_payload(criterion, self.scope) for criterion in self.criteria],
             "printed_cells": self.printed_cells,
             "explanations": [_trial(trial) for trial in self.trials],
             "population": None if self.population is None else _population(self.population),
+            "recorded": self.recorded and self.recorded.over_worlds(),
             "files": list(self.files),
         }
+
+    def over_worlds(self) -> Payload:
+        """Return what ``--json`` prints of a row that was measured before."""
+        names = ("verdict", "worlds", "criteria", "explanations", "population")
+        return {name: value for name, value in self.payload().items() if name in names}
 
 
 def _payload(criterion: Criterion, scope: str) -> Payload:
@@ -289,6 +301,7 @@ def judgement(
         tuple(str(file) for file in written),
         tuple(trials),
         population,
+        better=_better(outcome.measured),
     )
 
 
@@ -352,6 +365,15 @@ def _from_cells(computed: pd.DataFrame, paper: pd.DataFrame) -> dict[str, dict[s
         for series, x, value in _numbers(printed(paper, inputs=False))
         if series.startswith(PRINTED)
     }
+
+
+def _better(measured: pd.DataFrame) -> dict[str, float]:
+    """Return how often our better methods, `testbed` and `adjusted`, are right or wrong, by name."""
+    return {name_at(series, x): value for series, x, value in _numbers(measured) if _BETTER.fullmatch(series)}
+
+
+_BETTER: Final = re.compile("(misrank|loss_max|wrong)_testbed|includes_new_adjusted")
+"""What stands beside findings about a paper's method."""
 
 
 def name_at(series: str, x: float) -> str:

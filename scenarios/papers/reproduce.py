@@ -14,6 +14,7 @@ from analysis.figures.spread import with_spread
 from scenarios.papers.catalogue import ROWS, chosen
 from scenarios.papers.causes import PopulationChoice, causes_of, population_of
 from scenarios.papers.judged import CauseTrial, JudgedRow, OtherPopulation, in_words, judgement, row_pool, trial
+from scenarios.papers.record import recorded
 from scenarios.papers.rows import COSTLY, Changed, Reproduction, Row, published
 from scenarios.papers.sources import Sources
 from scenarios.papers.worlds import TOO_LITTLE, RowWorld, kept_tables, measured_tables
@@ -29,6 +30,10 @@ _PLURAL: Final[Mapping[Verdict, str]] = {
     "depends on the world": "depend on the world",
     "does not hold": "do not hold",
 }
+
+
+ARITHMETIC: Final = "check of the paper's own arithmetic: what it states beside what follows from its cells"
+"""Above the table of a paper's printed cells."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,7 +98,13 @@ class Reproduced(Conclusion):
         lacking = [row for row in self.rows if not row.complete]
         if lacking:
             sentences.append(f"{len(lacking)} rows are judged on fewer worlds than planned: --worlds 10 measures these")
-        return sentences
+        return sentences + ([f"recorded over all worlds: {self.recorded()}"] if self.recorded() else [])
+
+    def recorded(self) -> str:
+        """Return how many findings hold over all worlds by what was measured before; empty if that is not needed."""
+        rows = tuple(row.recorded or row for row in self.rows)
+        lacks = rows == self.rows or not all(row.complete for row in rows)
+        return "" if lacks else Reproduced(rows).counts()[0]
 
     def section(self) -> Section:
         """Return every row's verdict, with published beside measured, and how many findings hold."""
@@ -191,13 +202,21 @@ def _others(ids: Iterable[str], asked: Asked | None, progress: Progress) -> Mapp
 def _explained(rows: Sequence[JudgedRow], asked: Asked | None, progress: Progress) -> list[JudgedRow]:
     """Return rows with what removing causes of their failures says, and how they do with the other population."""
     if asked is None:
-        return list(rows)
+        return [_with_record(row) for row in rows]
     wanted = [piece for row in rows for changed in _changes(row) for piece in _with(row, changed)]
     if asked.explain:
         tables = measured_tables(wanted, asked.runs, progress, asked.workers)
     else:
         tables = kept_tables(wanted, asked.runs)
-    return [replace(row, trials=tuple(_trials(row, tables)), population=_population(row, tables)) for row in rows]
+    tried = (replace(row, trials=tuple(_trials(row, tables)), population=_population(row, tables)) for row in rows)
+    return [_with_record(row) for row in tried]
+
+
+def _with_record(row: JudgedRow) -> JudgedRow:
+    """Return a row with what was measured of it before, as far as that says more."""
+    record = None if row.complete and row.trials else recorded(row)
+    more = record is not None and (not row.complete or record.trials)
+    return replace(row, recorded=record) if more else row
 
 
 def _changes(row: JudgedRow) -> Iterator[Changed]:
@@ -292,14 +311,14 @@ def blocks(row: JudgedRow) -> Iterator[Block]:
     yield Says(f"{row.word:>13}  {row.id}  {row.what}")
     yield beside_table(row)
     if row.printed_cells:
-        yield Says("  check of the paper's own arithmetic: what it states beside what follows from its cells")
+        yield Says(f"  {ARITHMETIC}")
         cells = [(name, f"{both['stated']:.4g}", f"{both['computed']:.4g}") for name, both in row.printed_cells.items()]
         yield table(("", "stated", "from the cells"), cells)
     if len(row.worlds) > 1:
         yield spread_table(row)
     if row.table:
         yield further_table(row)
-    for text in (*_worlds(row), *in_words(row), *map(str, row.trials), row.note):
+    for text in (*_worlds(row), *in_words(row), *_better(row), *map(str, row.trials), *_record(row), row.note):
         yield from says(f"  {text}" if text else "")
     yield from (Place(f"  {file}") for file in row.files)
 
@@ -312,10 +331,28 @@ def _worlds(row: JudgedRow) -> list[str]:
         all_ = "" if row.complete else f" of {len(row.planned)}: wsc reproduce {row.id} --worlds {len(row.planned)}"
         told.append(f"judged on {count}{all_ or ' worlds'}")
     if row.population:
-        other = row.population
-        verdict = f"{other.verdict} ({other.worlds} worlds)" if other.verdict else "not measured"
+        other, whose = row.population, ""
+        if other.verdict is None and row.recorded and row.recorded.population:
+            other, whose = row.recorded.population, ", recorded"
+        verdict = f"{other.verdict} ({other.worlds} worlds{whose})" if other.verdict else "not measured"
         told.append(f"population {other.used}: {other.reason}; with {other.other}: {verdict}")
     return told
+
+
+def _better(row: JudgedRow) -> list[str]:
+    """Return what our better method does, where that was measured in the drawn world."""
+    numbers = ", ".join(f"{name} = {value:.3g}" for name, value in row.better.items())
+    return [f"our better method, in world {row.worlds[0]}: {numbers}"] if numbers else []
+
+
+def _record(row: JudgedRow) -> list[str]:
+    """Return what was measured before over all worlds, and why criteria do not hold."""
+    if row.recorded is None:
+        return []
+    which = "this is the first" if len(row.worlds) == 1 else f"these are the first {len(row.worlds)}"
+    over = f"recorded over {len(row.recorded.worlds)} worlds, of which {which}: {row.recorded.verdict}; "
+    words = [over + in_words(row.recorded)[0]] if not row.complete else []
+    return words + [f"recorded: {tried}" for tried in row.recorded.trials]
 
 
 def beside_table(row: JudgedRow) -> Table:

@@ -17,7 +17,7 @@ from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.judged import JudgedRow
-from scenarios.papers.reproduce import Reproduced, blocks, rejudged
+from scenarios.papers.reproduce import ARITHMETIC, Reproduced, blocks, rejudged
 from scenarios.papers.rows import Draw, Reproduction, published
 from scenarios.papers.worlds import RowWorld, kept_tables
 from scenarios.report.figures import drawn, saved
@@ -66,7 +66,8 @@ def report(folder: Path, progress: Progress, runs: Path | None = None) -> Page:
     return Page(
         "reproduced papers",
         "Published figures and tables",
-        f"{first}{_where(answer)}. Criteria are set before they are measured; the change log tells of exceptions.",
+        f"{first}{_where(answer)}{_recorded(answer)}. Criteria are set before they are measured; "
+        "the change log tells of exceptions.",
         facts,
         sections,
         [row.payload() for row in answer.rows],
@@ -77,6 +78,11 @@ def _where(answer: Reproduced) -> str:
     """Return that rows are judged on fewer worlds than planned, if some are."""
     fewer = sum(not row.complete for row in answer.rows)
     return f", {fewer} of {len(answer.rows)} rows on fewer worlds than planned" if fewer else ""
+
+
+def _recorded(answer: Reproduced) -> str:
+    """Return how many findings hold over all worlds as recorded, where some were not measured."""
+    return f"; recorded over all worlds: {answer.recorded()}" if answer.recorded() else ""
 
 
 def _missing(present: Collection[str]) -> Iterator[Section]:
@@ -165,7 +171,8 @@ _CITED: Final[Mapping[str, str]] = {
 }
 """Where the rows of a paper come from."""
 _OF_PAPER: Final = re.compile(r"(fig|table)(\d+)([ab]?)$")
-_SECTION: Final = re.compile(r"[Ss]ections? (\d+(?:\.\d+)*)")
+_SECTION: Final = re.compile(r"[Ss]ections? (\d+(?:\.\d+)*|“[^”]+”)")
+"""The number of a section, or its title in a paper that has no numbers."""
 
 
 def _source(row: JudgedRow) -> Table:
@@ -181,9 +188,8 @@ def _source(row: JudgedRow) -> Table:
     source = Cell(", ".join(places) or "this project", href=f"#{paper}")
     mark: Mark = "" if row.holds else "bad"
     worlds = f"{len(row.worlds)} of {len(row.planned)}"
-    cells = ((source, Cell(row.word, mark), Cell(worlds)),)
-    heads = tuple(Heading(text) for text in ("source", "verdict", "worlds judged"))
-    return Table(heads, (False, False, False), cells)
+    cells = ((source, Cell(row.word, mark), Cell(worlds), _over_all(row)),)
+    return _worded(("source", "verdict", "worlds judged", "recorded over all worlds"), cells, "", set())
 
 
 def _citation(paper: str) -> str:
@@ -195,6 +201,7 @@ def _citation(paper: str) -> str:
 def _lines(row: JudgedRow) -> tuple[str, ...]:
     """Return the sentences of what `wsc reproduce` says, without the verdict, which the tables have."""
     lines = (block.text.strip() for block in [*blocks(row)][1:] if isinstance(block, Says))
+    lines = (line for line in lines if line != ARITHMETIC)
     return tuple(line[:1].upper() + line[1:] if line.partition(" ")[0].isalpha() else line for line in lines)
 
 
@@ -202,7 +209,7 @@ def _further(row: JudgedRow) -> Iterator[Table]:
     """Yield the tables of what `wsc reproduce` says beside those of numbers and of criteria."""
     spread = len(row.worlds) > 1
     tables = [block for block in blocks(row) if isinstance(block, Table)]
-    yield from tables[1 : 1 + bool(row.printed_cells)]
+    yield from (replace(cells, title=ARITHMETIC) for cells in tables[1 : 1 + bool(row.printed_cells)])
     yield from tables[1 + bool(row.printed_cells) + spread :]
 
 
@@ -224,18 +231,22 @@ def _numbers(row: JudgedRow, paper: pd.DataFrame) -> Iterator[Table]:
     if beside:
         yield _worded(heads, beside, "published beside measured", numbers={1, 2})
     units = {f"{line['series']} {line['x']}": _word(line["unit"]) for line in paper.to_dict("records")}
+    of = row.recorded if row.recorded and not row.complete else row
+    whose, rest = "" if of is row else ", recorded", ("should be", "unit", "verdict", "reason")
     for kind, meaning in KINDS.items():
         if criteria := row.of_kind(kind):
-            bounds = [_bound(criterion, units) for criterion in criteria]
-            bound = (kind, "measured", "over worlds", "true in", "should be", "unit", "verdict", "reason")
-            yield _worded(bound, bounds, f"{kind}s: {meaning}", {1, 2, 3})
+            others = of.of_kind(kind)
+            bounds = [_bound(*both, units, recorded=bool(whose)) for both in zip(criteria, others, strict=True)]
+            bound = (kind, "measured", f"over worlds{whose}", f"true in{whose}", *rest)
+            yield _worded(bound, bounds, f"{kind}s: {meaning}", {1, 2} if whose else {1, 2, 3})
 
 
-def _bound(criterion: Criterion, units: Mapping[str, str]) -> tuple[Cell, ...]:
+def _bound(criterion: Criterion, over: Criterion, units: Mapping[str, str], *, recorded: bool) -> tuple[Cell, ...]:
+    """Return a criterion's line; `over` is the same over all worlds that are there, or on record."""
     return (
-        Cell(criterion.name.replace("_", " ")),
+        Cell(_name(criterion.name)),
         Cell(_measured(criterion.measured)),
-        *_over_worlds(criterion),
+        *_over_worlds(over, recorded=recorded),
         Cell(f"{criterion.relation} {criterion.bound:.4g}"),
         Cell(units.get(f"{criterion.kind}:{criterion.name} {criterion.relation}", "")),
         Cell(criterion.verdict, "" if criterion.holds else "bad"),
@@ -243,12 +254,17 @@ def _bound(criterion: Criterion, units: Mapping[str, str]) -> tuple[Cell, ...]:
     )
 
 
-def _over_worlds(criterion: Criterion) -> tuple[Cell, Cell]:
-    """Return how a number spreads over worlds, and in how many its criterion is true; nothing of one world."""
+def _over_worlds(criterion: Criterion, *, recorded: bool) -> tuple[Cell, Cell]:
+    """Return how a number spreads over worlds, and in how many its criterion is true; nothing of one world.
+
+    What is on record has its verdict, too, as the verdict beside it is that of fewer worlds.
+    """
     if len(criterion.values) == 1:
         return Cell(""), Cell("")
     least, _, _, _, most = criterion.quartiles
-    return Cell(f"{least:.4g} to {most:.4g}"), Cell(f"{criterion.holds_in} of {len(criterion.values)}")
+    true_in = f"{criterion.holds_in} of {len(criterion.values)}"
+    mark: Mark = "bad" if recorded and not criterion.holds else ""
+    return Cell(f"{least:.4g} to {most:.4g}"), Cell(f"{true_in}: {criterion.verdict}" if recorded else true_in, mark)
 
 
 def _worded(heads: Sequence[str], rows: Sequence[tuple[Cell, ...]], title: str, numbers: set[int]) -> Table:
@@ -271,11 +287,16 @@ def _described(paper: pd.DataFrame) -> dict[str, _Described]:
     """Return what is to be known of each printed number, by its name in what `wsc reproduce` says."""
     described = dict[str, _Described]()
     for line in numbers_of(paper, inputs=False).to_dict("records"):
-        words, at = line["series"].replace("_", " "), "" if pd.isna(line["x"]) else f"{line['x']:g}"
+        words, at = _name(line["series"]), "" if pd.isna(line["x"]) else f"{line['x']:g}"
         name = f"{line['series']}@{at}" if at else line["series"]
         place = _Described(f"{words} at {at}" if at else words, _word(line["unit"]), _word(line["read_from"]))
         described[name] = place
     return described
+
+
+def _name(series: str) -> str:
+    """Return a series in words; a method that is called published is the paper's, beside a column of that name."""
+    return series.replace("_published", " of the paper's method").replace("_", " ")
 
 
 def _verdict(verdict: str | None) -> Cell:
@@ -292,9 +313,20 @@ def _word(text: object) -> str:
 
 
 def _overview(rows: Sequence[JudgedRow]) -> Table:
-    headings = tuple(Heading(text) for text in ("figure or table", "what it shows", "verdict"))
-    cells = tuple(
-        (Cell(row.id, href=f"#{_anchor(row)}"), Cell(row.what), Cell(row.word, "" if row.holds else "bad"))
+    cells = [
+        (
+            Cell(row.id, href=f"#{_anchor(row)}"),
+            Cell(row.what),
+            Cell(row.word, "" if row.holds else "bad"),
+            _over_all(row),
+        )
         for row in rows
-    )
-    return Table(headings, (False, False, False), cells)
+    ]
+    return _worded(("figure or table", "what it shows", "verdict", "recorded over all worlds"), cells, "", set())
+
+
+def _over_all(row: JudgedRow) -> Cell:
+    """Return the verdict over all worlds as recorded, where some are not there; else nothing."""
+    if row.recorded is None or row.complete:
+        return Cell("")
+    return Cell(row.recorded.verdict, "" if row.recorded.holds else "bad")

@@ -1,0 +1,95 @@
+"""What was measured before over all worlds stands beside a row that is measured on fewer of the same."""
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from scenarios.papers import judged, reproduce
+from scenarios.papers.catalogue import ROWS
+from scenarios.papers.judged import JudgedRow
+from scenarios.papers.record import RECORD, recorded
+from scenarios.papers.rows import Reproduction, published
+from scenarios.views.terminal import dumps
+
+KNOWN = {row["id"]: row for row in json.loads(RECORD.read_text("utf-8"))}
+
+
+def measured(row, world=0):
+    """Return the table of a world as it is on record."""
+    values = {criterion["name"]: criterion["values"][world] for criterion in KNOWN[row]["criteria"]}
+    return pd.DataFrame({"series": list(values), "x": math.nan, "value": list(values.values())}).astype(
+        {"value": float}
+    )
+
+
+def on_worlds(row, count=1, factor=1.0) -> JudgedRow:
+    first, *others = (measured(row, world) for world in range(count))
+    outcome = Reproduction(first.assign(value=factor * first["value"]))
+    (answer,) = reproduce.rejudged({row: (outcome, ())}, None, lambda *_: None).rows
+    return judged.replace(judged.judgement(ROWS[row], outcome, others=others), recorded=answer.recorded)
+
+
+def all_measured(row):
+    """Whether every number of a row is measured, and none computed from what is printed beside it."""
+    return all(criterion["name"] != "agreement" for criterion in KNOWN[row]["criteria"])
+
+
+@pytest.mark.parametrize("row", [row for row in KNOWN if all_measured(row)])
+def test_one_world_of_the_record_brings_back_the_verdict_and_the_causes_over_all(row):
+    before = recorded(on_worlds(row))
+    assert before is not None
+    told = json.loads(dumps(before.over_worlds()))
+    for name in ("verdict", "worlds"):
+        assert told[name] == KNOWN[row][name]
+    for now, then in zip(told["criteria"], KNOWN[row]["criteria"], strict=True):
+        assert {name: now[name] for name in ("verdict", "holds_in", "pooled")} == {
+            name: then[name] for name in ("verdict", "holds_in", "pooled")
+        }
+    for now, then in zip(told["explanations"], KNOWN[row]["explanations"], strict=True):
+        assert now == then
+
+
+def test_a_world_that_is_not_the_recorded_one_has_no_record():
+    assert recorded(on_worlds("wsmeter/fig9", factor=1.01)) is None
+    assert on_worlds("wsmeter/fig9", factor=1.01).recorded is None
+
+
+def test_bounds_that_are_not_the_recorded_ones_have_no_record():
+    row = on_worlds("wsmeter/fig9")
+    other = judged.replace(row.criteria[0], bound=0.2)
+    assert recorded(judged.replace(row, criteria=(other, *row.criteria[1:]))) is None
+
+
+def test_all_worlds_have_no_use_for_a_record_but_for_its_causes():
+    for row, causes in (("wsmeter/fig9", 1), ("wsmeter/fig7", 0)):
+        tables = [measured(row, world) for world in range(10)]
+        answer = judged.judgement(ROWS[row], Reproduction(tables[0]), others=tables[1:])
+        again = reproduce.Reproduced(tuple(reproduce._explained([answer], None, lambda *_: None))).rows[0]
+        assert again.complete
+        assert (len(again.recorded.trials) if again.recorded else 0) == causes
+
+
+def test_a_reader_of_one_world_is_told_why_a_finding_does_not_hold():
+    text = "\n".join(reproduce._record(on_worlds("wsmeter/fig9")))
+    assert "recorded over 10 worlds, of which this is the first: does not hold; findings: 3 of 4 hold" in text
+    assert "true in 0 of 10 worlds" in text
+    assert "with 160 heavyweights for 40" in text
+    assert "so this explains it in these worlds" in text
+    answer = reproduce.Reproduced((on_worlds("wsmeter/fig9"), on_worlds("wsmeter/fig18")))
+    assert answer.recorded() == "9 of 11 findings hold, 2 do not hold"
+    assert answer.counts()[-1] == f"recorded over all worlds: {answer.recorded()}"
+    assert reproduce.Reproduced((on_worlds("wsmeter/fig9", factor=1.01),)).recorded() == ""
+
+
+def test_our_better_method_stands_beside_the_papers():
+    table = pd.DataFrame({"series": ["loss_max_testbed", "draws_adjusted"], "x": math.nan, "value": [0.014, 200.0]})
+    row = judged.judgement(ROWS["crossplatform/table7"], Reproduction(table))
+    assert reproduce._better(row) == ["our better method, in world 1: loss_max_testbed = 0.014"]
+    assert row.payload()["better_method"] == {"loss_max_testbed": 0.014}
+
+
+def test_every_row_of_a_paper_says_which_section_it_comes_from():
+    for row in KNOWN:
+        assert published(row)["read_from"].str.contains(r"[Ss]ections? (?:\d|“)").any(), row
