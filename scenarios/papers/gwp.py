@@ -12,6 +12,7 @@ import pandas as pd
 from analysis.figures.criteria import numbers
 from analysis.figures.gwp import profiles, square_root
 from analysis.figures.gwp.hot_functions import draw_query_view
+from analysis.figures.gwp.sampling_errors import distance_errors, entropy_errors
 from analysis.profiling.affinity.advice import advise, trial
 from analysis.profiling.affinity.table import AffinityTable, frame_of
 from analysis.profiling.database import Database
@@ -155,9 +156,17 @@ def _of_day(database: Database, event: str, where: Where, by: str = "application
     )
 
 
+def _by_visit(database: Database, event: str, where: Where, by: str = "application") -> pd.DataFrame:
+    """Return day, entry, visit, samples, value of the same: visits are what was drawn."""
+    rows = database.clustered(of_fleet(database, event, ("day", by), where), "visit")
+    return rows.rename(columns={by: "entry"}).astype({"day": int, "value": float})
+
+
 def _fig4(run: Run) -> pd.DataFrame:
     with Database([run.path]) as database:
-        return profiles.measure_fig4(_of_day(database, "cycles", within_jobs(database)))
+        where = within_jobs(database)
+        errors = entropy_errors(_by_visit(database, "cycles", where))
+        return profiles.measure_fig4(_of_day(database, "cycles", where), errors)
 
 
 def _fig5(sources: Sources) -> Reproduction:
@@ -167,12 +176,14 @@ def _fig5(sources: Sources) -> Reproduction:
     with Database([usual.path]) as database:
         tops = database.query(of_fleet(database, "cycles", ("application",), within_jobs(database)))["application"]
         steady, changing = (next(name for name in tops if (states[name] > 1) == many) for many in (False, True))
-        days = _of_day(database, "cycles", (("application", (steady,)),), "function")
+        where = (("application", (steady,)),)
+        days = _of_day(database, "cycles", where, "function")
+        errors = entropy_errors(_by_visit(database, "cycles", where, "function"))
     closely, briefly = (_by_instance(run, changing, setting) for run in (dense, usual))
     some = briefly["machine"].drop_duplicates().head(closely["machine"].nunique())
     machines = pd.concat([closely, briefly[briefly["machine"].isin(some)].assign(machine=-1 - briefly["machine"])])
     return Reproduction(
-        profiles.measure_fig5(days, machines),
+        profiles.measure_fig5(days, machines, errors),
         note=f"(a) {steady}, which has one state; (b) instances of {changing}, half of them looked at more closely",
     )
 
@@ -226,14 +237,17 @@ def _fig6a(run: Run) -> pd.DataFrame:
         where = within_jobs(database)
         frame = _of_day(database, "cycles", where)
         clustered = database.clustered(of_fleet(database, "cycles", ("application", "day"), where), "visit")
+        errors = distance_errors(_by_visit(database, "cycles", where), top=20)
     expected = float(periods(clustered, k=20)["previous_expected"].median())
-    return profiles.measure_fig6a(frame, expected)
+    return profiles.measure_fig6a(frame, expected, errors=errors)
 
 
 def _fig6b(run: Run) -> pd.DataFrame:
     with Database([run.path]) as database:
-        frames = {event: _of_day(database, event, within_jobs(database)) for event in profiles.EVENTS}
-    return profiles.measure_fig6b(frames)
+        where = within_jobs(database)
+        frames = {event: _of_day(database, event, where) for event in profiles.EVENTS}
+        errors = {event: distance_errors(_by_visit(database, event, where)) for event in profiles.EVENTS}
+    return profiles.measure_fig6b(frames, errors)
 
 
 def _square_root(run: Run) -> Reproduction:
@@ -261,7 +275,8 @@ def _fig7(run: Run) -> pd.DataFrame:
     days = cpi(cycles, instructions, cluster="visit")
     days = days.assign(day=days["day"].astype(int)).sort_values("day")
     true = run.table("truth_cpi")[["cycles", "instructions"]].sum()
-    return profiles.measure_fig7(days["day"].tolist(), days["cpi"].tolist(), true["cycles"] / true["instructions"])
+    truth, ends = true["cycles"] / true["instructions"], {end: days[end].tolist() for end in ("low", "high")}
+    return profiles.measure_fig7(days["day"].tolist(), days["cpi"].tolist(), truth, ends)
 
 
 def _table1(paper: pd.DataFrame) -> Reproduction:

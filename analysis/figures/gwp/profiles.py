@@ -1,7 +1,9 @@
 """Ren et al. (2010), Figures 4 to 7: how stable profiles are, from one day and from one machine to the next."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -10,8 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures import style
-from analysis.figures.criteria import curve, measures, number, rows
+from analysis.figures.criteria import band, curve, measures, number, rows
+from analysis.figures.wsmeter.changes import NORMAL_95
 from analysis.profiling.stability import entropy, manhattan
+from analysis.statistics import Statistic
 from models.arrays import Floats
 
 EVENTS: Final[Mapping[str, str]] = {
@@ -38,17 +42,28 @@ def entropies(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     return pd.DataFrame({by: list(profiles), "entropy": plain, "samples": samples})
 
 
-def measure_fig4(frame: pd.DataFrame) -> pd.DataFrame:
+def _by_day(
+    series: str, days: "pd.Series[int]", values: "pd.Series[float]", errors: "pd.Series[float] | None"
+) -> pd.DataFrame:
+    """Return a number by day as measured rows, with the ends of its 95% interval where its standard error is known."""
+    if errors is None:
+        return rows(series, days, values)
+    half_widths = NORMAL_95 * errors.reindex(days).to_numpy()
+    return band(series, days, map(Statistic.around, values, half_widths))
+
+
+def measure_fig4(frame: pd.DataFrame, errors: "pd.Series[float] | None" = None) -> pd.DataFrame:
     """Return the entropy of daily application-level profiles beside the number of samples.
 
     Parameters
     ----------
     frame : day, entry (application), samples
+    errors : standard error of the entropy by day; none: no intervals
     """
     table = entropies(frame, "day")
     values = table["entropy"].to_numpy()
     return measures(
-        rows("entropy", table["day"], values),
+        _by_day("entropy", table["day"], table["entropy"], errors),
         rows("samples", table["day"], table["samples"]),
         spread=spread(values),
         count_correlation=abs(correlation(values, table["samples"])),
@@ -69,19 +84,42 @@ def correlation(x: Floats | pd.Series, y: Floats | pd.Series) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def _course(axes: Axes, measured: pd.DataFrame, series: str, name: str, *, near: bool = False, title: str = "") -> None:
-    """Draw a number day by day: from 0 up, or near its mean, which the axis' name tells."""
+def _course(
+    axes: Axes,
+    measured: pd.DataFrame,
+    series: str,
+    name: str,
+    *,
+    near: bool = False,
+    title: str = "",
+    interval: str = "",
+) -> None:
+    """Draw a number day by day with its interval: from 0 up, or near its mean, which the axis' name tells."""
     days, values = curve(measured, series)
     axes.plot(days, values, "o-", markersize=2.5, linewidth=1.2, color=style.BLUE)
+    low, high = (curve(measured, f"{interval or series}_{end}")[1] for end in ("low", "high"))
+    if low and high:
+        axes.errorbar(days, values, [np.subtract(values, low), np.subtract(high, values)], **_INTERVAL)
+    ends = [*values, *low, *high]
     if near:
         mean = float(np.mean(values))
-        window = max(_WINDOW * mean, 1.2 * float(np.max(np.abs(np.subtract(values, mean)))))
+        window = max(_WINDOW * mean, 1.2 * float(np.nanmax(np.abs(np.subtract(ends, mean)))))
         axes.set_ylim(mean - window, mean + window)
         name = _from_above_zero(axes, name)
     else:
         style.from_zero(axes)
     style.whole_ticks(axes)
     style.label(axes, "day", name, title)
+
+
+_INTERVAL: Final[Any] = {
+    "fmt": "none",
+    "color": style.BLUE,
+    "capsize": 1.5,
+    "linewidth": 0.7,
+    "capthick": 0.7,
+    "label": "95% interval, by visits",
+}
 
 
 def _from_above_zero(axes: Axes, name: str) -> str:
@@ -102,7 +140,7 @@ def draw_fig4(measured: pd.DataFrame) -> Figure:
     axes.lines[0].set_label("entropy of the day (left)")
     axes.set_zorder(right.get_zorder() + 1)
     axes.patch.set_visible(False)
-    style.shared_legend(figure)
+    style.shared_legend(figure, columns=2)
     return figure
 
 
@@ -116,13 +154,14 @@ def _spread(measured: pd.DataFrame, series: str) -> str:
     return f"{min(values):.3f} to {max(values):.3f}; published: a small interval"
 
 
-def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
+def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame, errors: "pd.Series[float] | None" = None) -> pd.DataFrame:
     """Return entropies of function-level profiles: of a stable application by day, of one with two states by machine.
 
     Parameters
     ----------
     days : day, entry (function), samples; of an application whose workload is stable
     machines : machine, entry (function), samples, state; of an application with two behaviour states
+    errors : standard error of the entropy by day; none: no intervals
 
     Returns
     -------
@@ -142,7 +181,7 @@ def measure_fig5(days: pd.DataFrame, machines: pd.DataFrame) -> pd.DataFrame:
     quarter = np.quantile(machine_rows["samples"], [0.25, 0.75])
     few, many = machine_rows[machine_rows["samples"] <= quarter[0]], machine_rows[machine_rows["samples"] >= quarter[1]]
     return measures(
-        rows("day_entropy", table["day"], table["entropy"]),
+        _by_day("day_entropy", table["day"], table["entropy"], errors),
         *(
             rows(f"entropy_state_{state}", part["samples"], part["entropy"])
             for state, part in machine_rows.groupby("state")
@@ -185,26 +224,24 @@ def draw_fig5(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
     for state, (colour, marker) in enumerate(zip((*style.CYCLE, style.GREY, style.INK), "os^vPXD*", strict=True)):
         samples, values = curve(measured, f"entropy_state_{state}")
         if samples:
-            right.scatter(
-                samples,
-                values,
-                s=5,
-                alpha=0.5,
-                linewidths=0,
-                color=colour,
-                marker=marker,
-                label=f"behaviour state {state + 1}",
-            )
+            # Open points of the first state and few of many, so that both states can be seen where they overlie.
+            step = math.ceil(len(samples) / _MOST_POINTS)
+            fill = {"facecolors": "none", "edgecolors": colour, "zorder": 3} if state == 0 else {"color": colour}
+            look: dict[str, Any] = {"s": 7, "alpha": 0.8, "linewidths": 0.5 if state == 0 else 0.0, **fill}
+            words = f"behaviour state {state + 1}{f' (one in {step})' if step > 1 else ''}"
+            right.scatter(samples[::step], values[::step], marker=marker, label=words, **look)
     right.set_xscale("log")
     style.label(right, "samples of the instance", "entropy (nats)", "(b) functions of one application\nby machine")
     for name, words in (("cluster_low", "measured clusters, mean"), ("cluster_high", "")):
         right.axhline(
             number(measured, name), color=style.INK, linestyle="--", linewidth=0.8, label=words or "_clusters"
         )
-    style.shared_legend(figure, columns=4)
+    style.shared_legend(figure, columns=3)
     return figure
 
 
+_MOST_POINTS: Final = 150
+"""Instances of a state that are drawn: evenly picked in order of their samples."""
 _CLUSTER: Final = 0.25
 """Half of the width of either printed cluster, nats."""
 
@@ -229,7 +266,9 @@ def distances(frame: pd.DataFrame, top: int | None = None) -> pd.DataFrame:
     return pd.DataFrame(table_rows, columns=["day", "distance"])
 
 
-def measure_fig6a(frame: pd.DataFrame, by_sampling: float, top: int = 20) -> pd.DataFrame:
+def measure_fig6a(
+    frame: pd.DataFrame, by_sampling: float, top: int = 20, errors: "pd.Series[float] | None" = None
+) -> pd.DataFrame:
     """Return distances of daily application-level profiles, beside what sampling alone would give.
 
     Parameters
@@ -237,10 +276,11 @@ def measure_fig6a(frame: pd.DataFrame, by_sampling: float, top: int = 20) -> pd.
     frame : day, entry (application), samples
     by_sampling : expected distance of two days between which nothing changed
     top : entries that count
+    errors : standard error of the distance by day; none: no intervals
     """
     table = distances(frame, top)
     return measures(
-        rows("distance", table["day"], table["distance"]),
+        _by_day("distance", table["day"], table["distance"], errors),
         distance_max=float(table["distance"].max()),
         by_sampling=by_sampling,
         excess_over_sampling=float(table["distance"].median()) / by_sampling,
@@ -262,12 +302,15 @@ def draw_fig6a(measured: pd.DataFrame) -> Figure:
     return figure
 
 
-def measure_fig6b(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def measure_fig6b(
+    frames: Mapping[str, pd.DataFrame], errors: Mapping[str, "pd.Series[float]"] = MappingProxyType({})
+) -> pd.DataFrame:
     """Return distances from day to day by type of profile, and how they go together.
 
     Parameters
     ----------
     frames : profile type (`EVENTS`) to day, entry (application), samples
+    errors : profile type to the standard error of the distance by day; of those without there are no intervals
     """
     lines = {event: distances(frame) for event, frame in frames.items()}
     median = {event: float(line["distance"].median()) for event, line in lines.items()}
@@ -279,7 +322,7 @@ def measure_fig6b(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     own = float(np.mean([together(a, b) for i, a in enumerate(REST) for b in REST[i + 1 :]]))
     others = float(np.mean([together(a, b) for a in ("heap_bytes", "threads") for b in REST]))
     return measures(
-        *(rows(event, line["day"], line["distance"]) for event, line in lines.items()),
+        *(_by_day(event, line["day"], line["distance"], errors.get(event)) for event, line in lines.items()),
         memory_over_cycles=median["heap_bytes"] / median["cycles"],
         threads_over_cycles=median["threads"] / median["cycles"],
         cpu_cycles_correlation=together("cpu_time", "cycles"),
@@ -302,6 +345,9 @@ def draw_fig6b(measured: pd.DataFrame) -> Figure:
             "linewidth": width,
         }
         axes.plot(*curve(measured, event), label=f"{name} ({kind})", **look)
+        (days, low), (_, high) = (curve(measured, f"{event}_{end}") for end in ("low", "high"))
+        axes.fill_between(days, low, high, color=colour, alpha=0.12, linewidth=0)
+    axes.fill_between([], [], color=style.GREY, alpha=0.2, linewidth=0, label="bands: 95% intervals, by visits")
     style.from_zero(axes)
     style.whole_ticks(axes)
     style.label(axes, "day", "Manhattan distance from the day before")
@@ -318,18 +364,25 @@ _KINDS: Final[Mapping[str, tuple[str, str, float]]] = {
 """Of each type of profile: its kind, and how its line is drawn."""
 
 
-def measure_fig7(days: Sequence[float], cpi: Sequence[float], truth: float) -> pd.DataFrame:
+def measure_fig7(
+    days: Sequence[float],
+    cpi: Sequence[float],
+    truth: float,
+    ends: Mapping[str, Sequence[float]] = MappingProxyType({}),
+) -> pd.DataFrame:
     """Return the fleet's CPI by day, and how far it strays.
 
     Parameters
     ----------
     days, cpi : a day's number, and its cycles per instruction from samples
     truth : cycles per instruction of the fleet's counters over all days; NaN: not known
+    ends : low and high of the interval of each; empty: no intervals
     """
     values = np.asarray(cpi, float)
     mean = float(values.mean())
     return measures(
         rows("cpi", days, values),
+        *(rows(f"cpi_day_{end}", days, at) for end, at in ends.items()),
         cpi_low=float(values.min()),
         cpi_high=float(values.max()),
         spread=float(np.abs(values / mean - 1.0).max()),
@@ -345,7 +398,7 @@ def draw_fig7(measured: pd.DataFrame, paper: pd.DataFrame) -> Figure:
     values = curve(measured, "cpi")[1]
     spread = f"(a) {min(values):.3f} to {max(values):.3f}, ±{number(measured, 'spread'):.1%} of the mean"
     for panel, title in ((near, spread), (axes, "(b) beside the published range")):
-        _course(panel, measured, "cpi", "cycles per instruction", near=True, title=title)
+        _course(panel, measured, "cpi", "cycles per instruction", near=True, title=title, interval="cpi_day")
         panel.lines[0].set_label("measured")
     least, most = min(low, *values), max(high, *values)
     axes.set_ylim(least - 0.15 * (most - least), most + 0.15 * (most - least))
