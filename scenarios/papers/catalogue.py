@@ -15,6 +15,7 @@ from scenarios.papers.trials import trials
 from scenarios.profiling.validate import validate
 from scenarios.runs.execution import obtain
 from scenarios.runs.rundir import Run
+from scenarios.views.numbers import closest
 from scenarios.views.terminal import Progress, dumps
 
 _PAPERS: Final = (wsmeter.ROWS, occupancy.ROWS, crossplatform.ROWS, gwp.ROWS, world.ROWS)
@@ -37,8 +38,9 @@ def chosen(which: str) -> list[str]:
     if not ids and len(short) == 1:
         return short
     if not ids:
-        papers = sorted({row.split("/")[0] for row in ROWS})
-        raise InputError(f"nothing to reproduce is called {which!r}; there are all, {', '.join([*papers, *ROWS])}")
+        names = [*sorted({row.split("/")[0] for row in ROWS}), *ROWS]
+        near = closest(which, names, "wsc reproduce --list")
+        raise InputError(f"nothing to reproduce is called {which!r}; there are all, {', '.join(names)}; {near}")
     return ids
 
 

@@ -184,7 +184,7 @@ def _errors(panel: Axes, measured: pd.DataFrame, published: pd.DataFrame, prefix
     panel.set_xscale("log")
     panel.set_xlim(1e-5, 1.0)
     panel.set_ylim(0.0, 1.05)
-    panel.set_xticks([1e-4, 1e-3, 1e-2, 1e-1], ["0.01%", "0.1%", "1%", "10%"])
+    panel.set_xticks([1e-4, 1e-3, 1e-2, 1e-1], ["0.01%", "", "1%", "10%"])
     panel.minorticks_off()
     style.percent(panel)
     style.label(panel, "error of utilisation", "share of intervals")

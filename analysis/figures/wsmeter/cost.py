@@ -3,6 +3,8 @@
 Everything is measured over `draws` test clusters of each of `sizes` machines from the half with the feature.
 """
 
+from typing import Any, Final
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -20,12 +22,18 @@ from analysis.wsmeter.summaries import quota_shares
 def measure_fig13(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100, 200, 400), draws: int = 100) -> pd.DataFrame:
     """Return coverage and margin over the test cluster's size.
 
-    Mean and best margin and quota_coverage over size, and their smallest improvement from one size to the next (lower
-    95% end).
+    Mean (with its 95% interval) and best margin and quota_coverage over size, and their smallest improvement from one
+    size to the next (lower 95% end).
     """
     table = of(cluster_draws(halves, sizes, draws=draws), "wsmeter")
     done = sorted(table["machines"].unique())
     by_size = table.groupby("machines")
+    means = {name: [mean_of(table, "wsmeter", size, name) for size in done] for name in ("quota_coverage", "margin")}
+    intervals = [
+        rows(f"{name}_mean_{end}", done, [getattr(mean, end) for mean in of_sizes])
+        for name, of_sizes in means.items()
+        for end in ("low", "high")
+    ]
     curves = {
         "quota_coverage_mean": by_size["quota_coverage"].mean(),
         "quota_coverage_best": by_size["quota_coverage"].max(),
@@ -34,6 +42,7 @@ def measure_fig13(halves: Halves, sizes: tuple[int, ...] = (25, 50, 100, 200, 40
     }
     return measures(
         *(rows(name, done, value) for name, value in curves.items()),
+        *intervals,
         draws=draws,
         coverage_rise_low=worst_step(table, "wsmeter", "quota_coverage", 1),
         margin_fall_low=worst_step(table, "wsmeter", "margin", -1),
@@ -51,6 +60,8 @@ def fig13(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
             sizes, value = curve(measured, f"{name}_{which}")
             panel.plot(sizes, value, form, color=colour, linewidth=1.2, markersize=3, label=f"{which} of {draws}")
             world_bars(panel, sizes, measured, f"{name}_{which}")
+        sizes, mean, errors = error_bars(measured, f"{name}_mean")
+        panel.errorbar(sizes, mean, errors, color=style.BLUE, **_OF_MEANS)
         style.percent(panel)
         style.label(panel, "machines in the test cluster", text, title)
     style.zoom_share(axes[0], "quota covered", most=1.0)
@@ -59,13 +70,18 @@ def fig13(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     return figure
 
 
+_OF_MEANS: Final[Any] = {"fmt": "none", "capsize": 2, "linewidth": 0.9, "label": "95% interval of the mean"}
+"""How Monte-Carlo intervals of means over draws are drawn."""
+
+
 def measure_fig16(
     halves: Halves, sizes: tuple[int, ...] = (25, 50, 100, 200), *, draws: int = 200, ideal_coverage: float = 0.915
 ) -> pd.DataFrame:
     """Return the margin over the cost: machine baseline, WSMeter and the solver's ideal.
 
-    Mean margins over machines, and the extreme ends of the 95% intervals of WSMeter's mean margin over the baseline's,
-    and over that of the ideal plan at the same cost, whose jobs hold `ideal_coverage` of the quota.
+    Mean margins over machines with their 95% intervals, and the extreme ends of the 95% intervals of WSMeter's mean
+    margin over the baseline's, and over that of the ideal plan at the same cost, whose jobs hold `ideal_coverage` of
+    the quota.
     """
     table = cluster_draws(halves, sizes, draws=draws)
     done = sorted(of(table, "wsmeter")["machines"].unique())
@@ -75,7 +91,7 @@ def measure_fig16(
     below = [_ratio(ours, theirs) for ours, theirs in zip(margins["wsmeter"], margins["baseline"], strict=True)]
     ideals = (Statistic(m, m, m) for m in at_cost)
     above = [_ratio(*pair) for pair in zip(margins["wsmeter"], ideals, strict=True) if np.isfinite(pair[1].value)]
-    curves = [rows(f"margin_{name}", done, [mean.value for mean in means]) for name, means in margins.items()]
+    curves = [band(f"margin_{name}", done, means) for name, means in margins.items()]
     return measures(
         *curves,
         rows("margin_ideal", cost, margin),
@@ -119,11 +135,13 @@ def fig16(measured: pd.DataFrame, published: pd.DataFrame) -> Figure:
     names = (
         ("baseline", "o-", style.ORANGE, "baseline"),
         ("wsmeter", "s-", style.BLUE, "WSMeter"),
-        ("ideal", "--", style.GREEN, f"ideal: {covered[0]:.1%} covered, published {covered[1]:.1%}"),
+        ("ideal", "--", style.GREEN, f"ideal, {covered[0]:.1%} covered (paper: {covered[1]:.1%})"),
     )
     for name, form, colour, text in names:
         axes.plot(*curve(measured, f"margin_{name}"), form, color=colour, linewidth=1.2, markersize=3, label=text)
         world_bars(axes, curve(measured, f"margin_{name}")[0], measured, f"margin_{name}")
+        if name != "ideal":
+            axes.errorbar(*error_bars(measured, f"margin_{name}"), color=colour, **_OF_MEANS)
         cost, margin = curve(published, f"margin_{name}")
         if cost:
             style.published_points(axes, cost, margin, colour, f"published, {text}")

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 
 from analysis.figures import style
 from analysis.figures.criteria import PRINTED, printed
+from analysis.figures.gwp import profiles
 from analysis.figures.gwp.hot_functions import draw_query_view
 from analysis.figures.spread import with_spread
 from analysis.figures.world import services
@@ -110,6 +111,17 @@ def test_changes_of_machines_are_drawn_with_their_intervals():
     assert title in drawn("wsmeter/fig3").axes[0].get_title()
     assert " to " in drawn("wsmeter/fig17").axes[0].get_title()
     assert drawn("wsmeter/fig17").axes[1].get_ylabel().startswith("share of draws")
+
+
+def test_numbers_from_draws_and_samples_have_their_intervals():
+    for row, name in (("wsmeter/fig13", "95% interval of the mean"), ("wsmeter/fig16", "95% interval of the mean")):
+        assert name in {text for axes in drawn(row).axes for text in axes.get_legend_handles_labels()[1]}, row
+    days = np.arange(3.0)
+    table = profiles.measure_fig7(days, [1.72, 1.73, 1.74], 1.73, {"low": [1.5, 1.72, 1.73], "high": [1.9, 1.74, 1.75]})
+    axes = ROWS["gwp/fig7"].draw(table, printed(published("gwp/fig7"))).axes[0]
+    assert "95% interval, by visits" in axes.get_legend_handles_labels()[1]
+    low, high = axes.get_ylim()
+    assert (low < 1.5, high > 1.9) == (True, True)
 
 
 def test_figures_of_more_than_their_table_are_fit_to_print():

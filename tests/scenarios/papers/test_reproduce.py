@@ -252,9 +252,12 @@ def test_a_customer_without_the_services_is_an_error_that_names_them(tmp_path):
         reproduce.reproduce("wsmeter/table3", tmp_path, Sources(lambda *_: FakeRun(), quiet))
 
 
-def test_an_unknown_id_is_refused_with_what_there_is():
-    with pytest.raises(ValueError, match=r"'wsmeter/fig99'; there are all, .*wsmeter, .*wsmeter/fig1,"):
+def test_an_unknown_id_is_refused_with_what_there_is_and_what_is_nearest():
+    there_are = "there are all, .*wsmeter, .*wsmeter/fig1,"
+    with pytest.raises(ValueError, match=rf"'wsmeter/fig99'; {there_are}.*; did you mean wsmeter/fig9 or .*\?$"):
         catalogue.chosen("wsmeter/fig99")
+    with pytest.raises(ValueError, match=rf"'zzz'; {there_are}.*; wsc reproduce --list lists them$"):
+        catalogue.chosen("zzz")
 
 
 def test_a_small_fleet_leaves_out_the_sizes_that_it_does_not_have():
