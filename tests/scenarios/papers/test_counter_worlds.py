@@ -6,7 +6,10 @@ made by hand or by a fixed seed, far beyond the bounds, so that none hangs on a 
 
 import json
 import re
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,13 +22,19 @@ from analysis.figures.gwp import profiles, square_root
 from analysis.figures.occupancy import accuracy, capacity
 from analysis.figures.wsmeter import cost, dependence, motivation, sampling, studies
 from analysis.figures.wsmeter.draws import Halves
+from analysis.profiling.affinity import advice
+from analysis.profiling.affinity.table import AffinityTable
 from docs.verdicts import RECORD
+from scenarios.files.loader import load, settings
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.rows import published
+from scenarios.papers.sources import Sources
+from scenarios.runs.execution import obtain
 from tests.analysis.figures.gwp.test_profiles import MIX, by_machine, days, machines
 from tests.analysis.figures.wsmeter import test_customer as customers
 from tests.analysis.figures.wsmeter.test_sampling import machines as machines_of
-from tests.helpers.reproduce_worlds import fleet
+from tests.helpers.affinities import random_table, sampled
+from tests.helpers.reproduce_worlds import failing, fleet
 from tests.scenarios.papers import test_crossplatform as services
 from tests.scenarios.papers import test_occupancy as queues
 
@@ -172,6 +181,51 @@ def core_seconds(**values):
     return ROWS["gwp/core-seconds"].outcome(sources).measured
 
 
+RUNS = TemporaryDirectory()
+DAY = ("horizon_s=86400", "feature.rollout.start_s=0", "profiling.compiler.until_s=86400", "profiling.kernel.waves=1")
+
+
+def quiet(_what, _share):
+    """Say nothing."""
+
+
+@cache
+def profiled(row, *overrides):
+    """What a row measures of a small profiled fleet of a day that is otherwise."""
+    run = obtain(load("profiled_small", settings([*DAY, *overrides])), Path(RUNS.name), False, quiet)
+    return ROWS[row].outcome(Sources(lambda *_: run, quiet)).measured
+
+
+def without_symbols():
+    """A fleet in which every program is released anew, and no repository gets the binary."""
+    unstored = ("profiling.releases.share=1.0", "profiling.releases.unstored_share=1.0")
+    return profiled("gwp/fig1", "profiling.releases.wave_shares=[1.0]", *unstored)
+
+
+def compressing(share):
+    """A fleet in which the compression library has so much of the instructions, and six others 5% each."""
+    others = [{"name": f"lib{letter}", "functions": 5, "instruction_share": 0.05} for letter in "abcdef"]
+    libraries = [{"name": "libz", "functions": 12, "instruction_share": share, "log_sd": 0.1}, *others]
+    return profiled("gwp/shared-code", f"profiling.programs.libraries={json.dumps(libraries)}")
+
+
+def assigned(truth, samples=1_000_000):
+    """What is gained by the best assignment of jobs to platforms, by that of samples, and by annealing."""
+    table = AffinityTable.of(sampled(truth, 1, samples))
+    shares = advice.aligned(advice.advise(table).shares, table, truth)
+    return numbers(**asdict(advice._trial(0.0, advice.judge(shares, truth), truth)))
+
+
+def spent_on_profiling(on_machine, visited):
+    """A fleet of a hundred machines, of which so many are visited and spend such a share of their cycles on it."""
+    count = np.arange(visited)
+    visits = pd.DataFrame({"visit": count, "frequency_hz": 2e9, "overhead_cycles": on_machine * 2e11})
+    processes = pd.DataFrame({"visit": count, "cpu_s": 100.0})
+    tables = {"visits": visits, "processes": processes, "epochs": pd.DataFrame({"cycles": np.full(100, 2e11)})}
+    run = SimpleNamespace(table=lambda name, columns: tables[name][columns])
+    return ROWS["gwp/overhead"].outcome(Sources(lambda *_: run, quiet)).measured
+
+
 COUNTER_WORLDS = {
     ("wsmeter/fig1", "share_gaining_low"): lambda: motivation.measure_fig1(fleet(effect=-0.05, instance_sd=0.05)),
     ("wsmeter/fig2", "instances_gaining"): lambda: motivation.measure_fig2(fleet(jobs=10)),
@@ -212,7 +266,7 @@ COUNTER_WORLDS = {
     ("crossplatform/table8", "simulated_error_median"): lambda: choices.measure_table8(
         services.typed(0.9, 0.5).assign(predicted_s=lambda table: 1.5 * table["predicted_s"])
     ),
-    ("gwp/fig1", "unknown_share"): lambda: numbers(unknown_share=0.4),
+    ("gwp/fig1", "unknown_share"): without_symbols,
     ("gwp/fig4", "count_correlation"): lambda: profiles.measure_fig4(
         pd.concat(
             days(np.random.default_rng(2), [np.full(300, 1 / 300)], samples=int(n)).assign(day=day)
@@ -236,13 +290,17 @@ COUNTER_WORLDS = {
     ("gwp/core-seconds", "error"): lambda: core_seconds(error=0.05),
     ("gwp/core-seconds", "interval_holds"): lambda: core_seconds(coverage=0.8),
     ("gwp/core-seconds", "half_width"): lambda: core_seconds(half_width=0.2),
-    ("gwp/shared-code", "rank"): lambda: numbers(rank=12.0),
-    ("gwp/affinity", "anneal_gap"): lambda: numbers(anneal_gap=0.02),
-    ("gwp/shared-code", "share"): lambda: numbers(share=0.2),
-    ("gwp/shared-code", "largest_in_one"): lambda: numbers(largest_in_one=0.5),
+    ("gwp/shared-code", "share"): lambda: compressing(0.4),
+    ("gwp/shared-code", "largest_in_one"): lambda: compressing(0.4),
+    ("gwp/shared-code", "rank"): lambda: compressing(0.005),
+    ("gwp/affinity", "gain"): lambda: assigned(random_table(1, interaction=0.0)),
+    ("gwp/affinity", "sampled_over_possible"): lambda: assigned(random_table(1), samples=2_000),
+    ("gwp/affinity", "anneal_gap"): lambda: assigned(random_table(1, jobs=30, platforms=20, allowed=0.3)),
+    ("gwp/overhead", "share"): lambda: spent_on_profiling(0.2, visited=100),
+    ("gwp/overhead", "visited_share"): lambda: spent_on_profiling(0.2, visited=1),
+    ("gwp/overhead", "always_on_share"): lambda: spent_on_profiling(1e-6, visited=1),
 }
-"""Row and criterion, and what the row measures where the finding is absent; of rows that are measured on the tables of
-a whole profile, the number that it would give."""
+"""Row and criterion, and what the row measures where the finding is absent."""
 
 NOTHING = {"instances_gaining", "change_gaining_low"}
 """What fails because there is no clear gain to measure, and cannot fail otherwise."""
@@ -254,6 +312,12 @@ def test_a_finding_comes_out_false_where_it_is_absent(row, name):
     assert {criterion.kind for criterion in criteria} == {"finding"}
     assert np.isfinite(criteria[0].measured) == (name not in NOTHING), f"{name}: {criteria[0]}"
     assert not all(criterion.holds for criterion in criteria), [str(criterion) for criterion in criteria]
+
+
+def test_what_profiling_costs_and_saves_is_found_where_it_is_there():
+    assert failing("gwp/overhead", spent_on_profiling(0.005, visited=1)) == []
+    found = assigned(random_table(1, interaction=0.5))
+    assert failing("gwp/affinity", found) == []
 
 
 MEASURED_AS = dict.fromkeys(("crossplatform/table5", "crossplatform/table6"), "crossplatform/table4")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.figures.criteria import judge, numbers
+from analysis.figures.criteria import judge
 from analysis.profiling.database import Database
 from analysis.profiling.metrics import core_seconds
 from analysis.profiling.query import Query
@@ -13,7 +13,6 @@ from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
 from scenarios.profiling.profiled import facts
 from scenarios.runs.execution import obtain
-from tests.helpers.reproduce_worlds import failing
 
 SMALL = "profiled_small"
 RUNS = ("fig3", "fig4", "fig5", "fig6a", "fig6b", "fig7", "sqrt-law")
@@ -142,17 +141,3 @@ def test_other_collections_count_neither_as_samples_nor_in_core_seconds(run):
     alone = visits[visits["collection"] == "fleet"]
     cycles = cycles.assign(visit=cycles["visit"].astype(int))
     assert answer.core_seconds == core_seconds(alone, cycles, run.table("monitor"), confidence=0.95)
-
-
-def test_overhead_and_affinity_fail_where_nothing_is_at_stake():
-    """At five samples a second nobody need sample machines; a gain of 4% is not the published one."""
-    costs = {"share": 3e-5, "visited_share": 0.01, "always_on_share": 0.009}
-    assert failing("gwp/overhead", numbers(**costs)) == []
-    assert failing("gwp/overhead", numbers(**costs | {"always_on_share": 1e-6})) == ["always_on_share"]
-    assert failing("gwp/overhead", numbers(**costs | {"share": 2e-4, "visited_share": 0.2})) == [
-        "share",
-        "visited_share",
-    ]
-    saved = {"gain": 0.11, "sampled_over_possible": 0.97, "anneal_gap": 0.0}
-    assert failing("gwp/affinity", numbers(**saved)) == []
-    assert failing("gwp/affinity", numbers(**saved | {"gain": 0.043})) == ["gain"]
