@@ -1,6 +1,8 @@
 """Standard errors of what is drawn by day of profiles (Ren et al. 2010, Figures 4 to 6), from the visits of each day.
 
-Visits are what was drawn at random, so the error comes from the spread between them (Kish 1965).
+Visits are what was drawn at random, so the error comes from the spread between them (Kish 1965). It is that of the
+plain number, as the paper takes it, whose bias it does not tell: sampling alone makes entropies smaller (by a quarter
+of the half-width in Figure 4) and distances larger (by what Figure 6a draws as a line).
 """
 
 from itertools import pairwise
