@@ -82,8 +82,9 @@ class CountedSamples:
     @property
     def exact(self) -> bool:
         """Whether sums of whole events are sure to be exact in 64 bits."""
-        scale = self.keys["scale"].to_numpy(np.float64)
-        return bool(self.keys["value"].sum() < _MOST_SUM and scale.max(initial=0.0) < _MOST_EXACT)
+        scale, whole = self.keys["scale"].to_numpy(np.float64), all(put.columns[2].kind[1] == "i" for put in self.put)
+        most = _MOST_SUM if whole else _MOST_EXACT
+        return bool(self.keys["value"].sum() < most and scale.max(initial=0.0) < _MOST_EXACT)
 
     def raw(self, part: int) -> CountedEntries:
         """Return the entries of a part in no order, some pairs of key and place several times."""

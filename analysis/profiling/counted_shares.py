@@ -11,7 +11,7 @@ from analysis.profiling.combinations import distinct
 from analysis.profiling.differences import CodedKeys
 from analysis.profiling.frames import Amounts, AnyInts
 from analysis.profiling.intervals import ShareMoments
-from analysis.profiling.query import Query, QueryError, of_process
+from analysis.profiling.query import Query, TooManyRowsError, of_process
 from analysis.profiling.row_groups import Numbering
 from analysis.profiling.shelf import give_back_memory
 from models.arrays import Floats, Ints, unique_sorted
@@ -455,7 +455,7 @@ def _refuse(keys: int) -> None:
     from analysis.profiling.database import MOST_ROWS
 
     if keys > MOST_ROWS:
-        raise QueryError(f"the answer would have more than {MOST_ROWS:,} rows; ask for fewer dimensions")
+        raise TooManyRowsError(f"the answer would have more than {MOST_ROWS:,} rows; ask for fewer dimensions")
 
 
 class _KeyNumbers:

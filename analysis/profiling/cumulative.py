@@ -22,7 +22,6 @@ _PER_PART = 500_000
 """Rows of samples that a part is of, about."""
 _ROOM = 200_000
 """Sums that are looked at together."""
-
 _FEW = 2**16
 """Functions whose numbers fit in 16 bits."""
 
@@ -106,7 +105,10 @@ class CumulativeSums:
         return cls(keys, names, counted.parts, exact, counted, key.astype(np.int32), (first, item, leaf))
 
     def part(self, number: int) -> Iterator[Amounts]:
-        """Yield the sums of a part: (5, n) row of `keys`, function, samples, value, own value; good until the next."""
+        """Yield the sums of a part: (5, n) row of `keys`, function, samples, value, own value; good until the next.
+
+        They are integers of 64 bits, or decimal where these are not `exact`.
+        """
         kind, names = np.int64 if self.exact else np.float64, len(self.names)
         key, place, count = self._counted.counts(number)
         scale = self._counted.keys["scale"].to_numpy(np.float64).astype(kind)

@@ -30,6 +30,8 @@ FALSE_CHANGES = 0.05
 """Chance that any change of a table or a drawing is called significant though nothing changed."""
 DEPENDENT = "no intervals: some visits are on both sides"
 _ROUNDING = 1e-9
+_NO_VARIANCE = 1e-12
+"""Variance over the squared change up to which it is rounding: it is none, as where all visits have the same share."""
 _FEW = 200
 """Rows up to which they are asked for alone, as all others are one to them."""
 _FEW_CHANGES = 100_000
@@ -317,7 +319,8 @@ def significant(
     parts = sum(variance**2 / freedom for variance, freedom in zip(variances, degrees, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = np.where(parts > 0, whole**2 / np.maximum(parts, 1e-300), 1.0)
-        distance = np.where((whole > 0) & (np.abs(change) > _ROUNDING), np.abs(change) / np.sqrt(whole), 0.0)
+        varies = whole > _NO_VARIANCE * change**2
+        distance = np.where(varies & (np.abs(change) > _ROUNDING), np.abs(change) / np.sqrt(whole), 0.0)
     return np.asarray(2.0 * stdtr(np.maximum(freedom, 1.0), -distance) * max(of or len(change), 1) <= FALSE_CHANGES)
 
 

@@ -268,14 +268,16 @@ class QueryOptions:
         >>> QueryOptions(by="function,job", since_s=7.0).query(["cycles"])
         Query(event='cycles', by=('function', 'application'), where=(), since_s=7.0, until_s=None)
         """
+        from analysis.profiling.database import MOST_ROWS
+
         faults: list[Fault] = []
         by = tuple(name.strip() for name in self.by.split(",") if name.strip())
         if not by:
             faults.append(Fault("--by", 0, 0, "", "should name a dimension", '""'))
         if self.event is not None and events and self.event not in events:
             faults.append(Fault("--event", 0, 0, "", unknown("event", self.event, events)))
-        if self.top is not None and self.top < 1:
-            faults.append(Fault("--top", 0, 0, "", "top should be from 1", str(self.top)))
+        if self.top is not None and not 1 <= self.top <= MOST_ROWS:
+            faults.append(Fault("--top", 0, 0, "", f"top should be from 1 to {MOST_ROWS:,}", f"{self.top:,}"))
         where = _read("--where", lambda: parse_where(self.where), faults) or ()
         _read("--by", lambda: Query(by=by), faults)
         since_s = _read("--since", lambda: time_since("--since", self.since_s, origin_s), faults)

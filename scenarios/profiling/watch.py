@@ -115,9 +115,11 @@ class WatchedChange:
     @classmethod
     def of(cls, finding: "WatchFinding", clock: "Clock") -> "WatchedChange":
         """Return a change in times and factors."""
+        from analysis.profiling.changes.course import MOST_LOG
+
         change = finding.change
         half = 1.96 * change.error
-        low, factor, high = (math.exp(change.log_factor + by) for by in (-half, 0.0, half))
+        low, factor, high = (math.exp(min(change.log_factor + by, MOST_LOG)) for by in (-half, 0.0, half))
         return cls(
             finding.function,
             finding.subtree,

@@ -50,7 +50,7 @@ def of_rows(
     *,
     keys: int = 0,
 ) -> Table:
-    """Return a data frame as a table in which low and high are one interval; of very many rows the first alone.
+    """Return a data frame as a table in which low and high are one interval; of more than 10,000 rows the first.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def of_rows(
     names = [str(name) for name in frame.columns]
     first = frame.head(_MOST_SHOWN)
     rows = [dict(zip(names, values, strict=True)) for values in first.itertuples(index=False, name=None)]
-    more = f"the first {_MOST_SHOWN:,} of {len(frame):,} rows; --json has all" if len(frame) > len(first) else ""
+    cut = f"the first {_MOST_SHOWN:,} of these {len(frame):,} rows; --json has all of them"
     columns = [name for name in names if not (name.endswith("low") and _other_end(name) in names)]
     flags = [not (rows and isinstance(rows[0][name], str)) for name in columns]
     heads = [(titles or {}).get(name) or _ends(name, names, confidence) or heading(name) for name in columns]
@@ -79,7 +79,7 @@ def of_rows(
         tuple(flags),
         tuple(tuple(Cell(_text(row, name, names)) for name in columns) for row in rows),
         title,
-        more,
+        cut if len(frame) > len(first) else "",
         tuple(i for name in _LAST for i, column in enumerate(columns) if column == name),
         keys=keys or max(1, (*flags, True).index(True)),
     )

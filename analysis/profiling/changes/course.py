@@ -9,6 +9,8 @@ from analysis.profiling.changes.series import Clock, CountSeries
 
 _MOST_STEPS = 48
 _QUANTILE = 1.96
+MOST_LOG = 690.0
+"""Logarithm of the largest factor that is told; decimal numbers end a little later."""
 
 
 def course(series: CountSeries, change: SeriesChange) -> pd.DataFrame:
@@ -48,9 +50,9 @@ def course(series: CountSeries, change: SeriesChange) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "start_s": [clock.start_s(int(at)) for at in edges],
-            "ratio": np.exp(middle) * sampled,
-            "low": np.exp(middle - half) * sampled,
-            "high": np.exp(middle + half) * sampled,
+            "ratio": np.exp(np.minimum(middle, MOST_LOG)) * sampled,
+            "low": np.exp(np.minimum(middle - half, MOST_LOG)) * sampled,
+            "high": np.exp(np.minimum(middle + half, MOST_LOG)) * sampled,
         }
     )
 

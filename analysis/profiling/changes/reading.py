@@ -121,10 +121,10 @@ class _Request:
         return cls(query, visits, clock, set(database.values("collection")))
 
     def day_of(self, keys: pd.DataFrame) -> Ints:
-        """Return the day of each key's visit, 0, 1, 2, …"""
+        """Return the day of each key's visit, 0, 1, 2, …; of one that is not read, any."""
         day = keys["visit"].map(pd.Series(np.floor(self.visits["start_s"] / DAY_S)))
         code: Ints = pd.factorize(day, sort=True)[0].astype(np.int64)
-        return code
+        return np.maximum(code, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +147,8 @@ class _Entries:
     def of_sums(cls, sums: Amounts) -> Self:
         """Return samples in functions and all that they call, of sums of `CumulativeSums.part`."""
         (key, function), (samples, value, own) = sums[:2].astype(np.int32), sums[2:]
-        return cls(key, function, samples, value, own * samples / np.maximum(value, 1))
+        # As decimals: samples times events may be more than 64 bits hold.
+        return cls(key, function, samples, value, own.astype(np.float64) * samples / np.maximum(value, 1))
 
     def at(self, rows: Bools) -> "_Entries":
         """Return some of the entries."""

@@ -9,6 +9,7 @@ from analysis.profiling import database as databases
 from analysis.profiling.cumulative import cumulative
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query, QueryError
+from scenarios.files.faults import FaultsError
 from scenarios.profiling import calls
 from scenarios.profiling.query import QueryOptions
 from tests.helpers.profile_tables import random_tables, write_folder
@@ -63,5 +64,5 @@ def test_all_rows_are_refused_where_they_are_too_many(folder, monkeypatch):
         assert rows > len(table) == 5
         with pytest.raises(QueryError, match=f"would have {rows} rows, more than 5"):
             cumulative(database, QUERIES[0], None)
-    with pytest.raises(QueryError, match="top should be from 1 to 5, got 6"):
+    with pytest.raises(FaultsError, match="--top: top should be from 1 to 5, got 6"):
         calls.cumulative([folder], QueryOptions("machine", event="cpu_time", top=6))

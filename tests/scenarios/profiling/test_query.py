@@ -111,6 +111,7 @@ def test_names_are_shown_as_names(tmp_path):
         (QueryOptions(event="cycels"), "did you mean cycles"),
         (QueryOptions(since_s=172800.0, until_s=86400.0), "until should be after since, 2d, got 1d"),
         (QueryOptions(top=0), "top should be from 1"),
+        (QueryOptions(top=9_999_999), "top should be from 1 to 2,000,000, got 9,999,999"),
     ],
 )
 def test_what_cannot_be_answered_is_said_plainly(profile, asked, said):
@@ -334,3 +335,10 @@ def test_faulty_questions_to_call_paths_are_refused(tmp_path, monkeypatch, words
     answer = CliRunner().invoke(app, ["profile", "query", str(file), *words])
     assert (answer.exit_code, problem in answer.stderr) == (2, True)
     assert {path.read_text() for path in tmp_path.iterdir()} == {"main;f 12\n"}
+
+
+@pytest.mark.parametrize("variance", [0.0, 1e-17])
+def test_a_variance_that_is_rounding_is_none(variance):
+    """A whole profile of one platform beside one of another: in parts or at once, the verdict was not the same."""
+    change, variances, degrees = np.array([1.0, -1.0]), [np.full(2, variance)] * 2, [np.full(2, 9.0)] * 2
+    assert not interval_module.significant(change, variances, degrees).any()

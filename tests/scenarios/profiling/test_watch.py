@@ -5,18 +5,21 @@ import json
 import math
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 from analysis.profiling.changes import parts, reading
-from analysis.profiling.changes.detection import HiddenGrowth, WatchCriteria
+from analysis.profiling.changes.detection import HiddenGrowth, SeriesChange, WatchCriteria
+from analysis.profiling.changes.series import Clock
+from analysis.profiling.changes.watching import WatchFinding
 from analysis.profiling.formats.foreign import Frame, Measure
 from analysis.profiling.formats.pprof_writing import write_pprof
 from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.files import import_files
-from scenarios.profiling.watch import NamedCause, WatchedTime, watch
+from scenarios.profiling.watch import NamedCause, WatchedChange, WatchedTime, watch
 from scenarios.views.terminal import dumps, show
 from tests.helpers import small_profile
 from tests.helpers.drawn_profiles import GROWN, write
@@ -224,6 +227,13 @@ def test_with_one_machine_or_two_nothing_is_judged_and_what_it_takes_is_said(gro
     )
     assert not answer.changes
     assert not watch([tmp_path / "3"], "cpu").lacking
+
+
+def test_factors_that_no_number_holds_are_told_as_large_ones():
+    """Very uneven counts have such ends of an interval; it was an error of the command."""
+    change = SeriesChange(0, "growth", 0, None, 1, log_factor=5.0, error=500.0, cost=0.1, cost_error=0.1, root=9.0)
+    told = WatchedChange.of(WatchFinding("f", False, change, pd.DataFrame()), Clock(0.0, 3600.0, 2))
+    assert (told.by(), told.between()) == ("from nothing", "")
 
 
 def test_payload_and_frame_say_the_same(grown):

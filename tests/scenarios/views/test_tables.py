@@ -119,5 +119,5 @@ def test_values_stand_under_the_name_of_their_event_and_amounts_are_set_as_numbe
 def test_of_very_many_rows_the_first_are_shown_and_the_table_says_so():
     few, many = (of_rows(pd.DataFrame({"function": [f"f{at}" for at in range(rows)]})) for rows in (10_000, 10_001))
     assert (len(few.rows), few.caption) == (10_000, "")
-    assert (len(many.rows), many.caption) == (10_000, "the first 10,000 of 10,001 rows; --json has all")
+    assert (len(many.rows), many.caption) == (10_000, "the first 10,000 of these 10,001 rows; --json has all of them")
     assert many.rows[-1][0].text == "f9999"

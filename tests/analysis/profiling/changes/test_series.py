@@ -121,7 +121,7 @@ def test_subtrees_count_each_sample_once_for_every_function_on_its_path(profile)
 
 
 @pytest.mark.parametrize("subtrees", [False, True])
-@pytest.mark.parametrize("times", [10**4, 10**9])
+@pytest.mark.parametrize("times", [10**4, 10**6, 10**9])
 def test_many_samples_of_a_visit_are_counted_exactly(tmp_path, subtrees, times):
     """They are kept in as few bits as hold them."""
     tables = random_tables(3, rows=2000, visits=40, processes=100)
@@ -148,6 +148,18 @@ def test_callers_are_not_watched_where_no_sample_in_this_time_has_a_call_path(tm
         whole, part = (watch(database, "cpu_time", WatchCriteria(), WatchSpan(since_s=at)) for at in (None, 86400.0))
     assert (whole.paths_event, part.paths_event, part.subtrees) == ("cpu_time", "", None)
     assert part.series.everything.sum() > 0
+
+
+def test_visits_of_the_fleet_without_a_process_are_no_fault(tmp_path):
+    """Samples are of another collection then; the watch ended in a traceback."""
+    tables = random_tables(3, rows=4000, visits=120, processes=300)
+    fleet = np.arange(120) < 20
+    tables["visits"] = tables["visits"].assign(collection=np.where(fleet, "fleet", "watch"))
+    tables["processes"] = tables["processes"].assign(visit=20 + np.arange(300) % 100)
+    with Database([write_folder(tmp_path, tables)]) as database:
+        for subtrees in (False, True):
+            with pytest.raises(QueryError, match="no samples in this time"):
+                read(database, "cpu_time", WatchSpan(), subtrees=subtrees)
 
 
 def query_of(database):
