@@ -214,13 +214,15 @@ def test_the_changes_that_are_told_of_very_many_are_the_greatest_and_the_greates
     _, folder = profile
     with Database([folder]) as database:
         a, b = (of_fleet(database, "cycles", ("line", "application"), (("day", (day,)),)) for day in "03")
-        monkeypatch.setattr(interval_module, "FALSE_CHANGES", 20.0)
+        monkeypatch.setattr(interval_module, "FALSE_CHANGES", 5.0)
+        whole, same = (interval_module.difference(database, a, database, other) for other in (b, a))
         monkeypatch.setattr(interval_module, "_AT_ONCE", 3)
-        whole = interval_module.difference(database, a, database, b)
         monkeypatch.setattr(interval_module, "_FEW_CHANGES", 2)
         some = interval_module.difference(database, a, database, b, 3)
     beyond = whole.table["significant"]
     assert whole.rows == some.rows == len(whole.table) > 6
+    assert same.rows == len(same.table) > 6
+    assert same.without
     assert whole.significant == some.significant == beyond.sum()
     expected = whole.table[(np.arange(len(beyond)) < 3) | (beyond & (beyond.cumsum() <= 3))]
     pd.testing.assert_frame_equal(some.table, expected.reset_index(drop=True))
