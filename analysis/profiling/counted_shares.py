@@ -274,8 +274,12 @@ class CountedStacks:
         order = np.lexsort((root, stack))
         return stack[order], root[order], self.pairs.value[some][order]
 
+    def summed(self) -> "CountedStacks":
+        """Return them without what only `sums` rests on."""
+        return replace(self, pairs=replace(self.pairs, value=self.pairs.value[:0].copy()))
+
     def moments(
-        self, on: tuple[Ints, AnyInts], items: tuple[Ints, AnyInts], value: Floats, names: Sequence[object]
+        self, on: tuple[Ints, AnyInts], items: tuple[AnyInts, AnyInts], value: Floats, names: Sequence[object]
     ) -> ShareMoments:
         """Return what the intervals of the shares of items rest on.
 
@@ -309,7 +313,7 @@ class CountedStacks:
         counts, visits = np.full(len(names), np.nan), int((self.size > 0).sum())
         return ShareMoments(pd.DataFrame({"item": list(names)}), share, second, fourth, counts, visits)
 
-    def _ranges(self, on: tuple[Ints, AnyInts], begin: Ints) -> tuple[Ints, Ints]:
+    def _ranges(self, on: tuple[Ints, AnyInts], begin: AnyInts) -> tuple[AnyInts, AnyInts]:
         """Return where the items of each of our pairs begin and end; `on` and `begin` are as of `moments`."""
         width = int(max(on[1].max(initial=0), self.root.max(initial=0))) + 1
         known = on[0] * width
@@ -361,7 +365,8 @@ class _Pairs:
                     before, place, of_pair = np.concatenate([(before, place, of_pair), more], axis=1)
                     value = np.concatenate([value, np.zeros(len(value), dtype=kind)])
             np.add.at(value, pair, _whole(amount, kind) * scale[key])
-        return cls(last, before[:count], place[:count], of_pair[:count], value[:count])
+        before, place, of_pair = (own[:count].copy() for own in (before, place, of_pair))
+        return cls(last, before, place, of_pair, value[:count].copy())
 
     def find(self, place: AnyInts, root: AnyInts) -> AnyInts:
         """Return the numbers of pairs that there are."""
@@ -417,7 +422,7 @@ def _find_pairs(
 @njit(nogil=True, borrows=True)
 def _add_items(
     entries: tuple[AnyInts, AnyInts, Floats],
-    items: tuple[Ints, Ints, AnyInts],
+    items: tuple[AnyInts, AnyInts, AnyInts],
     shares: tuple[Floats, Floats, Floats],
     into: tuple[Floats, Ints, Floats],
 ) -> None:

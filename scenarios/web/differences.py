@@ -11,16 +11,19 @@ from scipy.special import expit, stdtrit
 
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.intervals import ROUNDING, ShareMoments
+from analysis.profiling.query import Query
 from analysis.profiling.shelf import give_back_memory
 from models.arrays import Floats, Ints
-from scenarios.profiling.intervals import CLUSTER, ERRORS, LEVEL, drawn, incomparable, with_change, without
+from scenarios.profiling.intervals import CLUSTER, ERRORS, LEVEL, drawn, with_change, without
 from scenarios.web.rooted import RootedPaths
 from scenarios.web.site import ProfileSite
 from scenarios.web.tree import SMALLEST_SHARE, Tree
 
 _T = TypeVar("_T")
+_AT_ONCE = 500_000
+"""Frames that are looked up at a time."""
 _NO_PATHS = "no intervals: no samples have call paths"
-Items = tuple[Ints, AnyInts]
+Items = tuple[AnyInts, AnyInts]
 """(P + 1,) where the items of each path begin, and numbers of the items, each once on a path."""
 
 
@@ -47,65 +50,68 @@ class Side:
         return moments.errors()
 
 
-def sides(site: ProfileSite, paths: RootedPaths) -> tuple[Side, Side] | str:
+def without_interval(site: ProfileSite, query: Query) -> str:
+    """Return in a line why the shares of a query have no intervals; nothing if they can have some.
+
+    Parameters
+    ----------
+    site, query : asked, before there are call paths, which take memory
+    """
+    known = not {CLUSTER, "process"} & set(query.by) and drawn(site.database, query)
+    return "" if known else without(site.database, query)
+
+
+def sides(paths: RootedPaths) -> tuple[Side, Side] | str:
     """Return the samples of both sides of paths, or a line that says why nothing can be told from chance.
 
     Parameters
     ----------
-    site : asked
-    paths : of two queries
+    paths : of two queries that can be compared
     """
-    before, after = paths.queries
-    if why := incomparable(site.database, before, site.database, after):
-        return why
-    first, second = (_side(paths, at) for at in (0, 1))
+    first, second = (one_side(paths, at) for at in (0, 1))
     return first if isinstance(first, str) else second if isinstance(second, str) else (first, second)
 
 
-def one_side(site: ProfileSite, paths: RootedPaths) -> Side | str:
+def one_side(paths: RootedPaths, at: int = 0) -> Side | str:
     """Return the samples of the paths of a query, or a line that says why their shares have no intervals.
 
     Parameters
     ----------
-    site : asked
-    paths : of one query
+    paths : of queries whose shares can have some
+    at : which query
     """
-    (query,) = paths.queries
-    if {CLUSTER, "process"} & set(query.by) or not drawn(site.database, query):
-        return without(site.database, query)
-    return _side(paths, 0)
-
-
-def _side(paths: RootedPaths, at: int) -> Side | str:
     if not paths.events[at].any():
         return _NO_PATHS
     moments = partial(paths.samples[at].moments, (paths.stack, paths.root))
     return Side(paths.events[at].astype(np.float64), moments)
 
 
-def functions(site: ProfileSite, paths: RootedPaths) -> pd.DataFrame | str:
+def functions(paths: RootedPaths) -> pd.DataFrame | str:
     """Return the functions on the paths of two sides: function, share_a, share_b, change, low, high, significant.
 
     Parameters
     ----------
-    site : asked
-    paths : of two queries, without root frames
+    paths : of two queries that can be compared, without root frames
 
     Returns
     -------
     DataFrame or str
         Or a line that says why nothing can be told from chance.
     """
-    both = sides(site, paths)
+    both = sides(paths)
     if isinstance(both, str):
         return both
     (first, function), every = paths.frames.once(), paths.frames.names
     del paths  # its frames take as much memory as the functions do
-    place = np.zeros(len(every), dtype=np.int32)
-    place[function] = 1
+    place = np.zeros(len(every), dtype=function.dtype)
+    parts = [function[begin : begin + _AT_ONCE] for begin in range(0, len(function), _AT_ONCE)]
+    for some in parts:
+        place[some] = 1
     on = np.flatnonzero(place)
     place[on] = np.arange(len(on))
-    items, names = (first, np.take(place, function, out=function, mode="clip")), [every[at] for at in on.tolist()]
+    for some in parts:
+        some[:] = place[some]
+    items, names = (first, function), [every[at] for at in on.tolist()]
     errors = [side.errors(items, names) for side in both]
     return _changes(errors).rename(columns={"item": "function"})
 
@@ -157,11 +163,11 @@ def _logit_limits(errors: pd.DataFrame) -> tuple[list[float], list[float]]:
 def _items(trees: Sequence[Tree], large: Sequence[Ints]) -> tuple[Items, Sequence[int]]:
     """Return which of the large frames of all trees, in their order, each path has, and the numbers of these."""
     start = np.cumsum([0, *map(len, large)], dtype=np.int32)
-    first = np.zeros(trees[0].paths + 1, dtype=np.int64)
+    first = np.zeros(trees[0].paths + 1, dtype=np.int32)
     for tree, numbers in zip(trees, large, strict=True):
         for paths, _ in tree.on_paths(numbers):
             first[paths + 1] += 1
-    first = np.cumsum(first)
+    np.cumsum(first, out=first)
     free, item = first[:-1].copy(), np.empty(int(first[-1]), dtype=np.int32)
     for tree, numbers, before in zip(trees, large, start, strict=False):
         for paths, own in tree.on_paths(numbers):

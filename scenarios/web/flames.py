@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.profiling.query import Query, unknown
-from scenarios.profiling.intervals import FALSE_CHANGES
+from scenarios.profiling.intervals import FALSE_CHANGES, incomparable
 from scenarios.views.conclusion import Payload
 from scenarios.views.section import Table
 from scenarios.views.tables import of_frame
 from scenarios.web.calls import ROOTS, StackView, functions_table, shared, to_flame
-from scenarios.web.differences import frame_intervals, frames, functions, one_side, sides
+from scenarios.web.differences import frame_intervals, frames, functions, one_side, sides, without_interval
 from scenarios.web.listing import beyond_chance_first, both, marked, sorted_by, unit_of
 from scenarios.web.parameters import MOST_ROWS, PageQuery, Pairs, RefusedError, read
 from scenarios.web.rooted import rooted_paths, roots_of
@@ -161,14 +161,16 @@ def flame_json(site: ProfileSite, pairs: Pairs) -> Payload:
     request = read(pairs, site.default(ROOTS, stacks=True), more=_DRAWN)
     view, focus = _drawn(request)
     query = request.query
+    lacking = without_interval(site, query)
     paths = rooted_paths(site.database, [query], roots_of(site.database, query))
     trees = [Tree(drawn, paths.events[0]) for drawn in _layouts(paths.frames, view, focus)]
     functions = paths.frames.functions(paths.events[0])
     _refuse_unseen(site, query, focus, trees, functions)
     intervals = [dict[int, tuple[float, float]]() for _ in trees]
-    side = one_side(site, paths)
-    lacking = side if isinstance(side, str) else ""
-    if not isinstance(side, str):
+    side = lacking or one_side(paths)
+    if isinstance(side, str):
+        lacking = side
+    else:
         intervals = frame_intervals(trees, side)
     drawn = [_columns(tree, low=_end(own, 0), high=_end(own, 1)) for tree, own in zip(trees, intervals, strict=True)]
     return {"event": query.event, "view": view, "focus": focus, "lacking": lacking} | _payload(
@@ -192,9 +194,10 @@ def flamediff(site: ProfileSite, pairs: Pairs) -> WebPage:
     view, focus = _drawn(drawing)
     width = _width(drawing)
     compared = tuple((side, text) for side in ("a", "b") for text in texts[side])
+    why = incomparable(site.database, replace(a, by=()), site.database, replace(b, by=()))
     paths = [rooted_paths(site.database, [replace(query, by=()) for query in (a, b)])]
     after = int(paths[0].events[1].sum())
-    told = functions(site, paths.pop())  # which lets go of them
+    told = why or functions(paths.pop())  # which lets go of them
     why = told if isinstance(told, str) else ""
     changes = _changes(*map(site.database.inclusive, (a, b))) if isinstance(told, str) else told
     changes = beyond_chance_first(changes.sort_values(["change", "function"], key=_greatest, ignore_index=True))
@@ -249,12 +252,13 @@ def flamediff_json(site: ProfileSite, pairs: Pairs) -> Payload:
     rest = [pair for pair in pairs if pair not in own]
     request, (a, b), _ = both(site, rest, site.default(ROOTS, stacks=True))
     shown, other = (1, 0) if width == "b" else (0, 1)
+    why = incomparable(site.database, a, site.database, b)
     paths = rooted_paths(site.database, [a, b], roots_of(site.database, request.query))
     values = paths.events[shown], paths.events[other]
     trees = [Tree(drawn, *values) for drawn in _layouts(paths.frames, view, focus)]
     known = paths.frames.functions(values[0])
     _refuse_unseen(site, (a, b)[shown], focus, trees, known)
-    shares = sides(site, paths)
+    shares = why or sides(paths)
     lacking = shares if isinstance(shares, str) else ""
     beyond = [dict[int, bool]() for _ in trees]
     rule: dict[str, object] = {"lacking": lacking}

@@ -70,25 +70,35 @@ def _rooted_paths(database: Database, queries: Sequence[Query], roots: Sequence[
     names = [value for ((_, (value,)),) in roots]
     by = (roots[0][0][0],) if roots else ()
     stacks = [CountedStacks.of(database, replace(query, by=by), names) for query in queries]
-    width, sums = len(names) + 1, [own.sums() for own in stacks]
-    pairs = [stack * width + root for stack, root, _ in sums]
-    every = unique_sorted(np.concatenate(pairs)) if len(pairs) > 1 else pairs[0]
-    kind = np.result_type(*(value for _, _, value in sums))
-    events = [np.zeros(len(every), dtype=kind) for _ in queries]
-    for into, own, (_, _, value) in zip(events, pairs, sums, strict=True):
-        into[np.searchsorted(every, own)] = value
-    del pairs, sums
+    stack, root, events = _side_by_side([own.sums() for own in stacks], len(names) + 1)
+    stacks = [own.summed() for own in stacks]
     give_back_memory()
-    stack, root = every // width, (every % width).astype(np.int32)
-    del every
     new = np.append(True, stack[1:] != stack[:-1])[: len(stack)]
     frames = PathFrames(*database.frames_on(stack[new], 1 if roots else 0))
-    if not new.all():
-        frames = frames.at(np.cumsum(new) - 1)
+    frames = frames.at(np.cumsum(new, dtype=np.int32) - 1, len(names) + 1)
     if roots:
         frames = frames.below([*names, OTHER], root)
     give_back_memory()
     return RootedPaths(queries, stack, root, frames, events, stacks)
+
+
+def _side_by_side(sums: Sequence[tuple[Ints, AnyInts, Amounts]], width: int) -> tuple[Ints, AnyInts, list[Amounts]]:
+    """Return (P,) the stacks and root frames that any query has, in their order, and what each query has of them.
+
+    Parameters
+    ----------
+    sums : of each query, as of `CountedStacks.sums`
+    width : root frames that there may be
+    """
+    if len(sums) == 1:
+        return *sums[0][:2], [sums[0][2]]
+    pairs = [stack * width + root for stack, root, _ in sums]
+    every = unique_sorted(np.concatenate(pairs))
+    kind = np.result_type(*(value for _, _, value in sums))
+    events = [np.zeros(len(every), dtype=kind) for _ in sums]
+    for into, own, (_, _, value) in zip(events, pairs, sums, strict=True):
+        into[np.searchsorted(every, own)] = value
+    return every // width, (every % width).astype(np.int32), events
 
 
 def every_root(database: Database, query: Query) -> list[Restrictions]:

@@ -55,10 +55,18 @@ class PathFrames:
         """(n,) path of each frame."""
         return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
 
-    def at(self, paths: Ints) -> "PathFrames":
-        """Return some of the paths, which may be there several times."""
-        first = np.append(0, np.cumsum(np.diff(self.first)[paths]))
-        code = np.empty(int(first[-1]), dtype=self.code.dtype)
+    def at(self, paths: AnyInts, more: int = 0) -> "PathFrames":
+        """Return some of the paths, which may be there several times.
+
+        Parameters
+        ----------
+        paths : which
+        more : names that may be added
+        """
+        first = np.zeros(len(paths) + 1, dtype=np.int64)
+        np.cumsum(np.diff(self.first)[paths], out=first[1:])
+        few = len(self.names) + more <= np.iinfo(np.int16).max
+        code = np.empty(int(first[-1]), dtype=np.int16 if few else np.int32)
         for begin in range(0, len(paths), _PATHS_AT_ONCE):
             edge = first[begin : begin + _PATHS_AT_ONCE + 1]
             start = self.first[paths[begin : begin + _PATHS_AT_ONCE]] - edge[:-1]
@@ -359,6 +367,8 @@ class Tree:
         rest = going[left_out], of_path[left_out]
         going, of_path = going[~left_out], of_path[~left_out]
         del below, cells
+        if len(rest[0]) > _PATHS_AT_ONCE:
+            give_back_memory()
         for some in _parts(rest[1]):
             self._leave_out(paths, rest[0][some], _Level(rest[1][some], sums[0], number), len(self._levels))
         return going, _Level(of_path, sums[0], number)
