@@ -119,9 +119,9 @@ def read(cursor: duckdb.DuckDBPyConnection, span: tuple[int, int] | None = None)
     first, last, rows = row(cursor, f"SELECT min(stack), max(stack), count(*) FROM stacks {within}", *bounds)
     if not rows:
         return
-    step = -(-(last - first + 1) // -(-rows // _FRAMES_AT_ONCE))
+    step, codes = -(-(last - first + 1) // -(-rows // _FRAMES_AT_ONCE)), _Codes.of(cursor)
     for least in range(first, last + 1, step):
-        yield _frames(cursor, "WHERE stacks.stack BETWEEN ? AND ?", least, least + step - 1)
+        yield _frames(cursor, codes, "WHERE stack BETWEEN ? AND ?", least, least + step - 1)
 
 
 def read_by_leaf(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
@@ -132,22 +132,49 @@ def read_by_leaf(cursor: duckdb.DuckDBPyConnection) -> Iterator[Frames]:
     cursor : as for `read`
     """
     (rows,) = row(cursor, "SELECT count(*) FROM stacks")
-    parts = -(-rows // _PATHS_AT_ONCE)
+    parts, codes = -(-rows // _PATHS_AT_ONCE), _Codes.of(cursor)
     if parts == 1:
-        yield _frames(cursor, "")
+        yield _frames(cursor, codes)
         return
     leaves = "SELECT stack FROM stacks JOIN function_codes USING (location) WHERE depth = 0 AND code % ? = ?"
     for part in range(parts):
-        yield _frames(cursor, f"WHERE stacks.stack IN ({leaves})", parts, part)
+        yield _frames(cursor, codes, f"WHERE stack IN ({leaves})", parts, part)
 
 
-def _frames(cursor: duckdb.DuckDBPyConnection, where: str, *values: int) -> Frames:
+@dataclass(frozen=True, slots=True)
+class _Codes:
+    """Codes of the functions of L locations: quicker than a join of every part of the frames."""
+
+    location: Ints
+    """(L + 1,) numbers, rising; the last is none's."""
+    code: AnyInts
+    """(L + 1,) of each, and −1."""
+
+    @classmethod
+    def of(cls, cursor: duckdb.DuckDBPyConnection) -> "_Codes":
+        """Return those of `function_codes`."""
+        columns = cursor.execute("SELECT location, code FROM function_codes ORDER BY location").fetchnumpy()
+        location = np.append(np.asarray(columns["location"], dtype=np.int64), _INT64_MAX)
+        return cls(location, np.append(np.asarray(columns["code"], dtype=np.int32), np.int32(-1)))
+
+    def at(self, location: AnyInts) -> AnyInts:
+        """Return the codes of (n,) locations, −1 of those that are not there."""
+        none, first = len(self.location) - 1, int(self.location[0])
+        if none and int(self.location[none - 1]) - first == none - 1:  # without gaps, so each is where its number says
+            place = np.clip(location.astype(np.int64) - first, 0, none)
+        else:
+            place = np.searchsorted(self.location, location)
+        return np.asarray(self.code[np.where(self.location[place] == location, place, none)])
+
+
+def _frames(cursor: duckdb.DuckDBPyConnection, codes: _Codes, where: str = "", *values: int) -> Frames:
     columns = cursor.execute(
-        "SELECT coalesce(stack, -1) AS stack, coalesce(depth, -1) AS depth, coalesce(code, -1) AS code"
-        f" FROM stacks LEFT JOIN function_codes USING (location) {where}",
+        "SELECT coalesce(stack, -1) AS stack, coalesce(depth, -1) AS depth, coalesce(location, -1) AS location"
+        f" FROM stacks {where}",
         list(values),
     ).fetchnumpy()
-    stack, depth, code = (np.asarray(columns[name]) for name in ("stack", "depth", "code"))
+    stack, depth, location = (np.asarray(columns[name]) for name in ("stack", "depth", "location"))
+    code = codes.at(location)
     if not _in_order(stack, depth):
         order = np.lexsort((depth, stack))
         stack, depth, code = stack[order], depth[order], code[order]

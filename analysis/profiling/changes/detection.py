@@ -1,6 +1,6 @@
 """Which series changed, when, by how much, and what kind of change it is."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -336,8 +336,8 @@ def drift_of(series: CountSeries) -> tuple[Floats, Floats, Noise]:
         return nothing, nothing, Noise(nothing)
     shared = series.concentration()
     longest = max(length for length in series.geometry.lengths if 2 * length <= clock.bins)
-    days = _Squares.of(series, clock.day, clock.day, shared)
-    windows = _Squares.of(series, longest, longest // 2, shared) if longest >= 2 * clock.day else None
+    steps = {clock.day: clock.day} | ({longest: longest // 2} if longest >= 2 * clock.day else {})
+    days, windows = (*_Squares.of(series, steps, shared), None)[:2]
     own = common = walk = 0.0
     for _ in range(_ROUNDS_OF_DRIFT):
         own = days.fitted((0, common, walk))
@@ -365,34 +365,42 @@ class _Squares:
     """(n,) whose they are."""
 
     @classmethod
-    def of(cls, series: CountSeries, length: int, step: int, shared: Floats) -> "_Squares":
-        """Return those of windows of a length, of which each ends so many bins after the one before.
+    def of(cls, series: CountSeries, steps: Mapping[int, int], shared: Floats) -> "list[_Squares]":
+        """Return those of windows of each length, for which samples are fetched once.
 
         Parameters
         ----------
         series : of functions
-        length, step : bins
+        steps : by length, how many bins after the window before each one ends
         shared : (F,) chance that two samples of a function are of one application
         """
         clock, size = series.clock, series.sizes
         half = np.flatnonzero(size >= np.median(size))
         largest = np.sort(half[np.argsort(-size[half], kind="stable")[:_MOST_DRIFTING]])
-        at = series.geometry.lengths.index(length)
-        only = Geometry((length,), *(array[at : at + 1] for array in _arrays(series.geometry)))
-        ends = np.arange(2 * length, clock.bins + 1, step) - 1
-        days, before = length / clock.day, (ends + 1 - length) / clock.day
-        alone, walk = (noise.of_days(days, before) for noise in (_DRIFT, _WALK))
-        parts, places = [np.zeros((5, 0))], [np.zeros(0, dtype=np.int64)]
+        parts: dict[int, list[tuple[Floats, Ints]]] = {length: [] for length in steps}
         for some in series.parts(largest):
             noise = replace(series.noise.of(some), drift=np.zeros(1), walk=np.zeros(1))
             counts, expected = series.counts_and_expected(some)
-            for windows in scan(counts, expected, noise, only, day=clock.day, period=clock.period):
-                error, square = windows.at(ends).error ** 2, windows.at(ends).log_factor ** 2
-                ways = np.broadcast_arrays(shared[some, None] * alone, alone, walk, error)[:3]
-                parts.append(np.stack([square, error, *ways])[:, np.isfinite(error)])
-                places.append(np.broadcast_to(some[:, None], error.shape)[np.isfinite(error)])
-        square, error, *ways = np.concatenate(parts, axis=1)
-        return cls(square, error, np.array(ways), np.concatenate(places))
+            for length, step in steps.items():
+                at = series.geometry.lengths.index(length)
+                only = Geometry((length,), *(array[at : at + 1] for array in _arrays(series.geometry)))
+                ends = np.arange(2 * length, clock.bins + 1, step) - 1
+                days, before = length / clock.day, (ends + 1 - length) / clock.day
+                alone, walk = (variance.of_days(days, before) for variance in (_DRIFT, _WALK))
+                for windows in scan(counts, expected, noise, only, day=clock.day, period=clock.period):
+                    error, square = windows.at(ends).error ** 2, windows.at(ends).log_factor ** 2
+                    told = np.isfinite(error)
+                    ways = np.broadcast_arrays(shared[some, None] * alone, alone, walk, error)[:3]
+                    functions = np.broadcast_to(some[:, None], error.shape)[told]
+                    parts[length].append((np.stack([square, error, *ways])[:, told], functions))
+        return [cls._joined(own) for own in parts.values()]
+
+    @classmethod
+    def _joined(cls, parts: "list[tuple[Floats, Ints]]") -> "_Squares":
+        nothing = np.zeros((5, 0)), np.zeros(0, dtype=np.int64)
+        amounts, functions = zip(nothing, *parts, strict=True)
+        square, error, *ways = np.concatenate(amounts, axis=1)
+        return cls(square, error, np.array(ways), np.concatenate(functions))
 
     def fitted(self, variances: tuple[float, float, float], way: int = 0) -> float:
         """Return the variance at which half of the squares are below the median of their law.

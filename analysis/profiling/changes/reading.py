@@ -1,7 +1,7 @@
 """What a watch reads: a profile's samples day by day, as series of counts, and how machines differ."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Self
 
@@ -136,23 +136,23 @@ class _Entries:
     samples: Amounts
     value: Amounts
     own: Amounts
-    """Samples of the function itself."""
+    """Of the samples `of` so much is of the function itself."""
+    of: Amounts
 
     @classmethod
     def of_counted(cls, entries: "CountedEntries", function: AnyInts) -> Self:
         """Return samples in functions themselves; `function` is of each place."""
-        return cls(entries.key, function[entries.place], entries.samples, entries.value, entries.samples)
+        return cls(entries.key, function[entries.place], entries.samples, entries.value, entries.samples, entries.samples)
 
     @classmethod
     def of_sums(cls, sums: Amounts) -> Self:
         """Return samples in functions and all that they call, of sums of `CumulativeSums.part`."""
-        (key, function), (samples, value, own) = sums[:2].astype(np.int32), sums[2:]
-        # As decimals: samples times events may be more than 64 bits hold.
-        return cls(key, function, samples, value, own.astype(np.float64) * samples / np.maximum(value, 1))
+        key, function, samples, value, own = sums
+        return cls(key.astype(np.int32), function.astype(np.int32), samples, value, own, value)
 
     def at(self, rows: Bools) -> "_Entries":
         """Return some of the entries."""
-        return _Entries(self.key[rows], self.function[rows], self.samples[rows], self.value[rows], self.own[rows])
+        return _Entries(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,10 +228,8 @@ class _Reading:
         """Take samples of a day, or of a part of it; keys are those before or rise."""
         inside = self._where.places.visit_of[entries.key] >= 0
         here = entries if inside.all() else entries.at(inside)
-        self._own += np.bincount(here.key, here.own, len(self._own))
-        self._total += np.bincount(here.function, here.samples, len(self._total))
-        self._value += np.bincount(here.function, here.value, len(self._value))
-        self._entries += np.bincount(here.key, minlength=len(self._entries))
+        sums = (self._entries, self._own), (self._total, self._value)
+        _add_entries((here.key, here.function), (here.samples, here.value), (here.own, here.of), *sums)
         for pending, column in zip(self._pending, (here.function, here.samples), strict=True):
             pending.append(_small(column))
 
@@ -315,6 +313,32 @@ def _small(amounts: Amounts) -> Amounts:
     if most > _MOST[-1][1] or (amounts.dtype.kind == "f" and (amounts != np.floor(amounts)).any()):
         return amounts.astype(np.float64)
     return amounts.astype(next(kind for kind, limit in _MOST if most <= limit))
+
+
+@njit(nogil=True, borrows=True, error_model="numpy")
+def _add_entries(
+    at: tuple[AnyInts, AnyInts],
+    amounts: tuple[Amounts, Amounts],
+    parts: tuple[Amounts, Amounts],
+    of_keys: tuple[Ints, Floats],
+    of_functions: tuple[Floats, Floats],
+) -> None:
+    """Add entries to sums.
+
+    Parameters
+    ----------
+    at, amounts, parts : (n,) key and function, samples and value, own and of; as of `_Entries`
+    of_keys : (K,) number of entries, and samples of the functions themselves
+    of_functions : (F,) samples and value
+    """
+    (key, function), (samples, value), (own, of) = at, amounts, parts
+    for entry in range(len(key)):
+        of_keys[0][key[entry]] += 1
+        if own[entry] > 0:
+            # As decimals: samples times events may be more than 64 bits hold.
+            of_keys[1][key[entry]] += float(own[entry]) * float(samples[entry]) / float(of[entry])
+        of_functions[0][function[entry]] += samples[entry]
+        of_functions[1][function[entry]] += value[entry]
 
 
 @njit(nogil=True, borrows=True)

@@ -526,6 +526,38 @@ def _compare(scratch: Floats, back: int, reach: int) -> None:
         scratch[2, at], scratch[3, at], scratch[4, at], scratch[5, at] = trials, inside, mean, information
 
 
+@njit(cache=False, borrows=True, error_model="numpy")
+def _any_beyond(scratch: Floats, width: int, square: float) -> bool:
+    """Return whether any window may be beyond the bound if machines and days are alike; a dispersion is at least 1.
+
+    There is no branch within, so that several windows are looked at by one instruction.
+    """
+    size, observed, mean = scratch[2], scratch[3], scratch[4]
+    any_beyond = False
+    for at in range(min(width, len(size))):
+        any_beyond |= _beyond(mean[at], size[at], observed[at], square)
+    for at in range(len(size) - width):
+        end = at + width
+        any_beyond |= _beyond(mean[end] - mean[at], size[end] - size[at], observed[end] - observed[at], square)
+    return any_beyond
+
+
+@njit(cache=False, borrows=True, error_model="numpy")
+def _beyond(own: float, all_of: float, count: float, square: float) -> bool:
+    """Return the same of one window: what is expected in it, the samples of it and those before, and its own."""
+    deviance, both = _deviance(own, all_of, count)
+    return (min(own, all_of - own) > 0.5e-9) & (deviance + 1e-3 * both > square * both)
+
+
+@njit(cache=False, borrows=True, error_model="numpy")
+def _deviance(own: float, all_of: float, count: float) -> tuple[float, float]:
+    """Return a bound of the deviance of a window, times the second, which is positive."""
+    rest, usual = max(all_of - own, 1e-9), max(own, 1e-9)
+    in_window, earlier_on = usual + min(count, usual), rest + min(max(all_of - count, 0.0), rest)
+    both = in_window * earlier_on
+    return 2.0 * (count - usual) ** 2 * (1.0 + 1e-6) * (in_window + earlier_on), both
+
+
 @njit(nogil=True, borrows=True, error_model="numpy")
 def _screen(
     series: tuple[Floats, Floats, Floats, Floats, Floats, Floats],
@@ -548,7 +580,6 @@ def _screen(
     counts, expected, excess, clumps, alone, together = series
     lengths_of, inside, earlier = windows
     square, day, period, reach = limits
-    size, observed, mean, information = scratch[2], scratch[3], scratch[4], scratch[5]
     for row in range(len(counts)):
         _sum_up(counts[row], expected[row], period, scratch)
         back = 0
@@ -558,27 +589,24 @@ def _screen(
             if back != max(length, period):
                 back = max(length, period)
                 _compare(scratch, back, reach)
+            if not _any_beyond(scratch, width, square):
+                continue
             days = max(length / day, 1.0)
             for at in range(counts.shape[1]):
-                own, all_of, count = mean[at], size[at], observed[at]
+                all_of, count, own, inner = scratch[2, at], scratch[3, at], scratch[4, at], scratch[5, at]
                 if at >= width:
-                    own, all_of, count = own - mean[at - width], all_of - size[at - width], count - observed[at - width]
-                rest = max(all_of - own, 1e-9)
-                usual = max(own, 1e-9)
-                in_window, earlier_on = usual + min(count, usual), rest + min(max(all_of - count, 0.0), rest)
-                deviance, both = 2.0 * (count - usual) ** 2 * (1.0 + 1e-6), in_window * earlier_on
-                deviance *= in_window + earlier_on
-                # A dispersion is at least 1.
-                if min(own, all_of - own) <= 0.5e-9 or deviance + 1e-3 * both <= square * both:
+                    all_of, count = all_of - scratch[2, at - width], count - scratch[3, at - width]
+                    own, inner = own - scratch[4, at - width], inner - scratch[5, at - width]
+                if not _beyond(own, all_of, count, square):
                     continue
                 part = own / max(all_of, 1e-300)
                 apart = excess[row] * ((1.0 - part) * inside[place, at] + part * earlier[place, at])
                 dispersion = 1.0 + apart + clumps[row]
                 if alone[row] > 0.0:
-                    inner = information[at] - (information[at - width] if at >= width else 0.0)
                     before = max((1.0 - part) * days, 1e-12) / max(part, 1e-12)
                     by_days = alone[row] * (1.0 / days + 1.0 / before) + together[row] * (days + before)
                     dispersion += inner * by_days
+                deviance, both = _deviance(own, all_of, count)
                 if deviance / both + 1e-3 > square * dispersion * (1.0 - 1e-6):
                     near[row] = True
                     break

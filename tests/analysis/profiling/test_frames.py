@@ -7,8 +7,8 @@ from analysis.profiling import frames
 from analysis.profiling.frames import BrokenStacksError, Frames, Weights
 
 
-def cursor_of(rows):
-    """Return a connection with frames (stack, depth, location) and a function for each location below 100."""
+def cursor_of(rows, apart=1):
+    """Return a connection with frames (stack, depth, location) and a function for a hundred locations."""
     connection = duckdb.connect()
     given = np.array(rows, dtype=np.int32).reshape(-1, 3)
     for number, name in enumerate(("stack", "depth", "location")):
@@ -17,45 +17,63 @@ def cursor_of(rows):
         "CREATE TABLE stacks AS SELECT * EXCLUDE n FROM c0 JOIN c1 USING (n) JOIN c2 USING (n) ORDER BY n"
     )
     connection.execute(
-        "CREATE TABLE function_codes AS SELECT i::INTEGER AS location, (i % 5)::INTEGER AS code FROM range(100) r(i)"
+        f"CREATE TABLE function_codes AS SELECT ({apart} * i + 3)::INTEGER AS location, (i % 5)::INTEGER AS code"
+        " FROM range(100) r(i)"
     )
     return connection
 
 
-def random_rows(seed, stacks=40):
+def random_rows(seed, apart=1, stacks=40):
     """Return frames of stacks with gaps between their numbers, in order."""
     rng = np.random.default_rng(seed)
     numbers = np.sort(rng.choice(200, stacks, replace=False))
-    return [(n, d, rng.integers(0, 100)) for n in numbers for d in range(rng.integers(1, 5))]
+    return [(n, d, apart * rng.integers(0, 100) + 3) for n in numbers for d in range(rng.integers(1, 5))]
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("at_once", [7, 1000])
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_all_frames_are_read_once_in_order(seed, at_once, shuffled, monkeypatch):
-    rows = random_rows(seed)
+@pytest.mark.parametrize("apart", [1, 7])
+def test_all_frames_are_read_once_in_order(seed, at_once, shuffled, apart, monkeypatch):
+    rows = random_rows(seed, apart)
     given = np.random.default_rng(seed).permutation(rows).tolist() if shuffled else rows
     monkeypatch.setattr(frames, "_FRAMES_AT_ONCE", at_once)
     monkeypatch.setattr(frames, "_PATHS_AT_ONCE", at_once)
     for read in (frames.read, frames.read_by_leaf):
         found = {}
-        for part in read(cursor_of(given)):
+        for part in read(cursor_of(given, apart)):
             for stack, begin, end in zip(part.stack, part.start, part.start[1:], strict=False):
                 assert stack not in found
                 found[int(stack)] = part.code[begin:end].tolist()
         expected = {}
         for stack, _, location in rows:
-            expected.setdefault(stack, []).append(location % 5)
+            expected.setdefault(stack, []).append((location - 3) // apart % 5)
         assert found == expected
 
 
 @pytest.mark.parametrize(
-    "rows", [[(3, 1, 0)], [(3, 0, 0), (3, 2, 0)], [(3, 0, 0), (3, 0, 1)], [(3, 0, 500)], [(2, 0, 0), (3, 1, 0)]]
+    "rows",
+    [
+        [(3, 1, 3)],
+        [(3, 0, 3), (3, 2, 3)],
+        [(3, 0, 3), (3, 0, 10)],
+        [(3, 0, 2)],
+        [(3, 0, 4000)],
+        [(2, 0, 3), (3, 1, 3)],
+    ],
 )
-def test_broken_stacks_are_refused(rows):
+@pytest.mark.parametrize("apart", [1, 7])
+def test_broken_stacks_are_refused(rows, apart):
     for read in (frames.read, frames.read_by_leaf):
         with pytest.raises(BrokenStacksError):
-            list(read(cursor_of(rows)))
+            list(read(cursor_of(rows, apart)))
+
+
+def test_stacks_without_any_location_are_refused():
+    connection = cursor_of([(3, 0, 3)])
+    connection.execute("DELETE FROM function_codes")
+    with pytest.raises(BrokenStacksError):
+        list(frames.read(connection))
 
 
 @pytest.mark.parametrize("seed", range(5))
