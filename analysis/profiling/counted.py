@@ -38,8 +38,8 @@ class CountedEntries:
     value: Floats
     """Events: Σ count × period × duty × weight."""
 
-    def at(self, rows: Bools) -> "CountedEntries":
-        """Return some of the entries."""
+    def at(self, rows: Bools | AnyInts) -> "CountedEntries":
+        """Return some of the entries, or all in another order."""
         return CountedEntries(self.key[rows], self.place[rows], self.samples[rows], self.value[rows])
 
     def positive(self) -> "CountedEntries":
@@ -267,7 +267,7 @@ def _reduced(
 ) -> Iterator[_Reduced]:
     """Yield keys, places and amounts of rows, those of a key that follow each other added up by place."""
     totals, present = sums_of
-    where = np.full(len(present), -1, dtype=np.int64)
+    where = np.full(len(present), -1, dtype=np.int32)
     numbered = numberings[0].places, numberings[1].places
     for batch in rows:
         size = len(batch.process)
@@ -343,7 +343,7 @@ def _add_runs(
     numbered: tuple[AnyInts, AnyInts],
     into: tuple[AnyInts, AnyInts],
     amounts: Amounts,
-    sums: tuple[Ints, Floats, Bools],
+    sums: tuple[AnyInts, Floats, Bools],
 ) -> int:
     """Add up rows of equal key and place, of neighbours of equal key, in place; return how many are left.
 

@@ -25,8 +25,8 @@ _ROOM = 200_000
 _FEW = 2**16
 """Functions whose numbers fit in 16 bits."""
 
-_Stacks = tuple[Ints, AnyInts, AnyInts]
-"""Where the functions of each of S stacks begin, S + 1; functions, each once of a stack; which was sampled itself."""
+_Stacks = tuple[AnyInts, AnyInts]
+"""Where the functions of each of S stacks begin, S + 1; functions, each once of a stack, the one sampled first."""
 
 
 def cumulative(database: "Database", query: Query, top: int | None) -> tuple[pd.DataFrame, int] | None:
@@ -96,13 +96,12 @@ class CumulativeSums:
         key, keys = distinct(counted.keys, query.by)
         keys["samples"] = np.bincount(key, counted.keys["samples"], len(keys)).astype(np.float64)
         names, first, code = database.frames_on(counted.places["stack"].to_numpy(np.int64))
-        leaf = code[first[1:] - 1]
         _once_per_stack(first, code, np.full(len(names), -1, dtype=np.int64))
         item = code[: first[-1]].astype(np.uint16 if len(names) <= _FEW else np.int32)
         exact, counted = counted.exact, replace(counted, keys=counted.keys[["scale"]].copy(), places=counted.places[:0])
         del code
         give_back_memory()
-        return cls(keys, names, counted.parts, exact, counted, key.astype(np.int32), (first, item, leaf))
+        return cls(keys, names, counted.parts, exact, counted, key.astype(np.int32), (first.astype(np.int32), item))
 
     def part(self, number: int) -> Iterator[Amounts]:
         """Yield the sums of a part: (5, n) row of `keys`, function, samples, value, own value; good until the next.
@@ -147,7 +146,7 @@ def _greatest(rows: Amounts, top: int) -> Amounts:
 
 @njit(nogil=True, borrows=True)
 def _once_per_stack(first: Ints, code: AnyInts, last: Ints) -> None:
-    """Leave each function of a stack out but for the first time, in place.
+    """Put the last function of each stack, that which was sampled, first, and leave each out but for the first time.
 
     Parameters
     ----------
@@ -158,6 +157,8 @@ def _once_per_stack(first: Ints, code: AnyInts, last: Ints) -> None:
     put = begin = 0
     for stack in range(len(first) - 1):
         end = first[stack + 1]
+        if begin < end:
+            code[begin], code[end - 1] = code[end - 1], code[begin]
         for place in range(begin, end):
             if last[code[place]] != stack:
                 last[code[place]] = stack
@@ -186,7 +187,7 @@ def _add_functions(
     begin : place in the order of the first entry, the first of its key
     """
     (counted, stack, count, samples), (key_of, scale), order = entries
-    first, item, leaf = stacks
+    first, item = stacks
     inside, touched = work
     put = many = 0
     for at in range(begin, len(order)):
@@ -201,7 +202,7 @@ def _add_functions(
                 many += 1
             sums[0] += taken
             sums[1] += value
-        inside[leaf[on], 2] += value
+        inside[item[first[on]], 2] += value
         if at + 1 == len(order) or key_of[counted[order[at + 1]]] != key:
             for own in touched[:many]:
                 out[0, put], out[1, put] = key, own

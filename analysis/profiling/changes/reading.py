@@ -74,11 +74,15 @@ def read(database: "Database", event: str, span: WatchSpan, *, subtrees: bool = 
 
 def _alone(database: "Database", request: "_Request") -> CountSeries:
     """Return the series of functions themselves."""
+    from analysis.profiling.counted import ordered
+
     counted = database.counted(request.query, request.day_of)
     function, names = pd.factorize(counted.places["function"], sort=True)
     reading = _Reading(request, counted.keys, names)
     for part in range(counted.parts):
-        reading.take(_Entries.of_counted(counted.entries(part), function.astype(np.int32)))
+        entries = counted.raw(part)
+        in_order = ordered(entries.key, np.arange(len(entries.key), dtype=np.int32))
+        reading.take(_Entries.of_counted(entries.at(in_order), function.astype(np.int32)))
         reading.end_day()
     tagged = counted.keys[[*ABOUT, "visit", "samples"]].astype(dict.fromkeys(ABOUT, "category"))
     return replace(reading.series(), tagged=tagged)
@@ -142,7 +146,8 @@ class _Entries:
     @classmethod
     def of_counted(cls, entries: "CountedEntries", function: AnyInts) -> Self:
         """Return samples in functions themselves; `function` is of each place."""
-        return cls(entries.key, function[entries.place], entries.samples, entries.value, entries.samples, entries.samples)
+        samples = entries.samples
+        return cls(entries.key, function[entries.place], samples, entries.value, samples, samples)
 
     @classmethod
     def of_sums(cls, sums: Amounts) -> Self:

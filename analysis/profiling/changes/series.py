@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.sparse import coo_array, csr_array, vstack
 
 from analysis.profiling.changes.scan import Geometry, Noise
-from analysis.profiling.frames import AnyInts
+from analysis.profiling.frames import Amounts, AnyInts
 from analysis.profiling.query import QueryError
 from analysis.profiling.shelf import Shelf, ShelfPlace
 from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
@@ -29,6 +29,9 @@ _DENSE_COUNTS = 200_000
 _EVERY = slice(None)
 _FEW_PLACES = 40
 """Places that are sorted one by one."""
+
+_Cells = tuple[Ints, AnyInts, Amounts]
+"""Where the entries of each of F functions begin, F + 1; of n entries the column, stratum · T + bin, and samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,22 +207,22 @@ class CountSeries:
         if "strata" not in self.known:
             parts = [csr_array((0, len(self.strata)))]
             for part in self.parts():
-                row, column, samples = self._entries(part)
-                size = int(np.minimum(len(row), len(part) * len(self.strata)))
+                cells = self._entries(part)
+                size = int(np.minimum(len(cells[1]), len(part) * len(self.strata)))
                 first, stratum, sums = np.zeros(len(part) + 1, np.int64), np.zeros(size, np.int64), np.zeros(size)
-                _by_stratum((row, column, samples), self.exposure.shape[1], self._scratch(), first, (stratum, sums))
+                _by_stratum(cells, self.exposure.shape[1], self._scratch(), first, (stratum, sums))
                 filled = int(first[-1])
                 shape = len(part), len(self.strata)
                 parts.append(csr_array((sums[:filled].copy(), stratum[:filled].copy(), first), shape=shape))
             self.known["strata"] = csr_array(vstack(parts, format="csr"))
         return self.known["strata"]
 
-    def _entries(self, rows: slice | Ints) -> tuple[Ints, AnyInts, Floats]:
-        """Return place among some functions, column and samples of each entry, function by function."""
+    def _entries(self, rows: slice | Ints, *, all_strata: bool = False) -> _Cells:
+        """Return the cells of some functions; `all_strata` as of `FunctionCells.of_rows`."""
         if isinstance(self.cells, FunctionCells):
-            return self.cells.of_rows(np.arange(len(self.functions))[rows])
-        cells = self.cells[rows].tocoo()
-        return cells.row.astype(np.int64), cells.col, cells.data.astype(np.float64)
+            return self.cells.of_rows(np.arange(len(self.functions))[rows], all_strata=all_strata)
+        cells = self.cells[rows]
+        return cells.indptr.astype(np.int64), cells.indices, cells.data
 
     def _scratch(self) -> tuple[Floats, Ints]:
         return np.zeros(len(self.exposure)), np.zeros((2, len(self.exposure)), dtype=np.int64)
@@ -242,11 +245,9 @@ class CountSeries:
         functions = len(np.arange(len(self.functions))[rows])
         counts, expected = np.zeros((2, functions, self.exposure.shape[1]))
         total, inside = np.maximum(self.exposure.sum(axis=1), 1e-300), np.ones(len(self.exposure), dtype=np.bool_)
-        if isinstance(self.cells, FunctionCells):
-            cells = self.cells.of_rows(np.arange(len(self.functions))[rows], all_strata=True)
-            inside = inside if self.cells.strata is None else self.cells.strata
-        else:
-            cells = self._entries(rows)
+        if isinstance(self.cells, FunctionCells) and self.cells.strata is not None:
+            inside = self.cells.strata
+        cells = self._entries(rows, all_strata=True)
         _spread_out(cells, (np.ascontiguousarray(self.exposure), total, inside), self._scratch(), counts, expected)
         return counts, expected
 
@@ -347,7 +348,7 @@ def _put_in_order(places: Ints, several: int) -> None:
 
 @njit(nogil=True, borrows=True, error_model="numpy")
 def _spread_out(
-    cells: tuple[Ints, AnyInts, Floats],
+    cells: _Cells,
     strata: tuple[Floats, Floats, Bools],
     scratch: tuple[Floats, Ints],
     counts: Floats,
@@ -357,29 +358,27 @@ def _spread_out(
 
     Parameters
     ----------
-    cells : (n,) function, stratum and bin, samples; in order of functions
+    cells : of F functions
     strata : (S, T) exposure, (S,) totals, and whether its samples count
     scratch : (S,) and (2, S) zeros
     counts, expected : (F, T) zeros
     """
-    row, column, samples = cells
+    first, column, samples = cells
     exposure, total, inside = strata
     sums, places = scratch
-    bins, at = counts.shape[1], 0
-    while at < len(row):
-        function, several = row[at], 0
-        while at < len(row) and row[at] == function:
+    bins = counts.shape[1]
+    for function in range(len(first) - 1):
+        several = 0
+        for at in range(first[function], first[function + 1]):
             # Quicker than a division of whole numbers, and exact for those that fit in memory.
             stratum = int((column[at] + 0.5) * (1.0 / bins))
             if not inside[stratum]:
-                at += 1
                 continue
             if not places[0, stratum]:
                 places[0, stratum], places[1, several] = 1, stratum
                 several += 1
             counts[function, column[at] - stratum * bins] += samples[at]
             sums[stratum] += samples[at]
-            at += 1
         _put_in_order(places, several)
         for place in range(several):
             stratum = places[1, place]
@@ -391,10 +390,10 @@ def _spread_out(
 
 @njit(nogil=True, borrows=True)
 def _by_stratum(
-    cells: tuple[Ints, AnyInts, Floats],
+    cells: _Cells,
     bins: int,
     scratch: tuple[Floats, Ints],
-    first: Ints,
+    begin: Ints,
     into: tuple[Ints, Floats],
 ) -> None:
     """Add up samples by function and stratum.
@@ -403,28 +402,27 @@ def _by_stratum(
     ----------
     cells, scratch : as of `_spread_out`
     bins : T
-    first : (F + 1,) zeros, filled with where the sums of each function begin
+    begin : (F + 1,) zeros, filled with where the sums of each function begin
     into : strata and sums, in order
     """
-    row, column, samples = cells
+    first, column, samples = cells
     sums, places = scratch
-    at = left = 0
+    left = 0
     for function in range(len(first) - 1):
         several = 0
-        while at < len(row) and row[at] == function:
+        for at in range(first[function], first[function + 1]):
             stratum = int((column[at] + 0.5) * (1.0 / bins))
             if not places[0, stratum]:
                 places[0, stratum], places[1, several] = 1, stratum
                 several += 1
             sums[stratum] += samples[at]
-            at += 1
         _put_in_order(places, several)
         for place in range(several):
             stratum = places[1, place]
             into[0][left], into[1][left] = stratum, sums[stratum]
             sums[stratum], places[0, stratum] = 0.0, 0
             left += 1
-        first[function + 1] = left
+        begin[function + 1] = left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -451,11 +449,12 @@ class FunctionCells:
     def __getitem__(self, rows: "slice | Ints") -> coo_array:
         """Return (f, S · T) samples of some functions."""
         wanted = np.arange(len(self.first) - 1)[rows]
-        row, column, samples = self.of_rows(wanted)
-        return coo_array((samples, (row, column)), shape=(len(wanted), self.columns))
+        first, column, samples = self.of_rows(wanted)
+        row = np.repeat(np.arange(len(wanted)), np.diff(first))
+        return coo_array((samples.astype(np.float64), (row, column)), shape=(len(wanted), self.columns))
 
-    def of_rows(self, wanted: Ints, *, all_strata: bool = False) -> tuple[Ints, AnyInts, Floats]:
-        """Return place among some functions, column and samples of each entry.
+    def of_rows(self, wanted: Ints, *, all_strata: bool = False) -> _Cells:
+        """Return the cells of some functions.
 
         Parameters
         ----------
@@ -470,11 +469,11 @@ class FunctionCells:
             for shelf, kind in zip((self.column, self.samples), self.kinds, strict=True)
         ]
         column, samples = (own[0] if len(own) == 1 else np.concatenate(own) for own in parts)
-        row = np.repeat(np.arange(len(wanted)), self.entries[wanted])
+        first = np.append(0, np.cumsum(self.entries[wanted]))
         if self.strata is not None and not all_strata:
             here = np.repeat(self.strata, self.columns // len(self.strata))[column]
-            row, column, samples = row[here], column[here], samples[here]
-        return row, column, samples.astype(np.float64)
+            return np.append(0, np.cumsum(here))[first], column[here], samples[here]
+        return first, column, samples
 
     @classmethod
     def of(cls, days: "Sequence[ShelvedDay]", large: Ints, sizes: Floats, columns: int, shelf: Shelf) -> Self:

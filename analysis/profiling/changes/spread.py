@@ -129,13 +129,39 @@ class MachinePlaces:
 
     def sizes(self, own: Floats) -> "_Sizes":
         """Return what was sampled there, of (K,) samples of everything."""
-        here = self.visit_of >= 0
-        on_visits = np.bincount(self.visit_of[here], own[here], len(self.place_of)).astype(np.float64)
-        size = np.bincount(self.place_of, on_visits, len(self.stratum_of)).astype(np.float64)
-        powers = [np.bincount(self.stratum_of, power, self.strata) for power in (size, size * size, size * size * size)]
-        stratum = self.stratum_of[self.place_of]
-        squares = np.bincount(stratum, on_visits**2, self.strata).astype(np.float64)
-        return _Sizes(on_visits, size, np.array(powers, dtype=np.float64), squares)
+        on_visits, on_machines = np.zeros(len(self.place_of)), np.zeros(len(self.stratum_of))
+        powers, squares = np.zeros((3, self.strata)), np.zeros(self.strata)
+        places = self.visit_of, self.place_of, self.stratum_of
+        _add_sizes(places, own, (on_visits, on_machines), (powers, squares))
+        return _Sizes(on_visits, on_machines, powers, squares)
+
+
+@njit(nogil=True, borrows=True)
+def _add_sizes(
+    places: tuple[AnyInts, AnyInts, AnyInts], own: Floats, sums: tuple[Floats, Floats], of_strata: tuple[Floats, Floats]
+) -> None:
+    """Add up what was sampled.
+
+    Parameters
+    ----------
+    places : `visit_of`, `place_of` and `stratum_of` of `MachinePlaces`
+    own : (K,)
+    sums : zeros, as `on_visits` and `places` of `_Sizes`
+    of_strata : zeros, as its `powers` and `visit_squares`
+    """
+    visit_of, place_of, stratum_of = places
+    on_visits, on_machines = sums
+    powers, squares = of_strata
+    for key in range(len(visit_of)):
+        if visit_of[key] >= 0:
+            on_visits[visit_of[key]] += own[key]
+    for visit in range(len(place_of)):
+        on_machines[place_of[visit]] += on_visits[visit]
+        squares[stratum_of[place_of[visit]]] += on_visits[visit] ** 2
+    for place in range(len(stratum_of)):
+        size = on_machines[place]
+        for power in range(3):
+            powers[power, stratum_of[place]] += size ** (power + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
