@@ -22,6 +22,8 @@ _PERIOD_PARTS = (1 / 24, 2 / 24, 3 / 24, 4 / 24, 6 / 24, 8 / 24, 12 / 24, 18 / 2
 """Lengths of windows within a period."""
 _MULTIPLES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Lengths of longer windows, in periods."""
+_MACHINE_EDGES = 100_000
+"""Edges of bins of machines whose sums are there at a time."""
 
 
 def lengths(bins: int, period: int) -> tuple[int, ...]:
@@ -72,24 +74,21 @@ class Geometry:
         period : as in `lengths`
         back : bins before a window that it is compared with, a multiple of the period; 0: all
         """
-        every, machines = lengths(exposure.shape[1], period), _MachineDays.of(exposure, day)
-        parts = []
-        for length in every:
-            windows, own, sums = (
-                (length, period, back),
-                np.zeros((4, exposure.shape[1] + 1)),
-                np.zeros((5, exposure.shape[1] + 1)),
-            )
-            _add_machines(machines.sums, windows, own, sums)
-            part = sums[0] / np.maximum(sums[0] + sums[2], 1e-300)
-            _add_lasting(machines.sums, windows, own, part, sums[4])
-            daily = (1.0 - part) ** 2 * sums[1] + part**2 * sums[3]
-            of_windows = [
-                squares / np.maximum(whole * machines.usual, 1e-300) for whole, squares in (sums[:2], sums[2:4])
-            ]
-            parts.append(np.array([*of_windows, sums[4] / np.maximum(daily, 1e-300)])[:, 1:])
-        together = np.array(parts).reshape(-1, 3, exposure.shape[1])
-        return cls(every, together[:, 0], together[:, 1], together[:, 2])
+        every, edges = lengths(exposure.shape[1], period), exposure.shape[1] + 1
+        own, sums, whole = np.zeros((4, edges)), np.zeros((len(every), 5, edges)), np.zeros(2)
+        for machines in _MachineDays.parts(exposure, day):
+            whole += machines.whole
+            for length, of_length in zip(every, sums, strict=True):
+                _add_machines(machines.sums, (length, period, back), own, of_length)
+        part = sums[:, 0] / np.maximum(sums[:, 0] + sums[:, 2], 1e-300)
+        for machines in _MachineDays.parts(exposure, day):
+            for length, inside, of_length in zip(every, part, sums, strict=True):
+                _add_lasting(machines.sums, (length, period, back), own, inside, of_length[4])
+        usual = max(whole[0], 1e-300) / max(whole[1], 1e-300)
+        daily = (1.0 - part) ** 2 * sums[:, 1] + part**2 * sums[:, 3]
+        window, before = (sums[:, at + 1] / np.maximum(sums[:, at] * usual, 1e-300) for at in (0, 2))
+        lasting = sums[:, 4] / np.maximum(daily, 1e-300)
+        return cls(every, *(array[:, 1:].copy() for array in (window, before, lasting)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,9 +124,16 @@ class _MachineDays:
         return self.exposure, self.since, self.until, self.day
 
     @property
-    def usual(self) -> float:
-        """Σ squares of machine-days over the sum of everything."""
-        return max(float(self.until[:, -1].sum()), 1e-300) / max(float(self.exposure[:, -1].sum()), 1e-300)
+    def whole(self) -> Floats:
+        """Σ squares of machine-days, and of everything."""
+        return np.array([self.until[:, -1].sum(), self.exposure[:, -1].sum()])
+
+    @classmethod
+    def parts(cls, exposure: Floats, day: int) -> Iterator[Self]:
+        """Yield the sums of some machines after others, so that those of all are never there at once."""
+        rows = max(1, _MACHINE_EDGES // exposure.shape[1])
+        for first in range(0, len(exposure), rows):
+            yield cls.of(exposure[first : first + rows], day)
 
 
 _Sums = tuple[Floats, Floats, Floats, Ints]

@@ -168,6 +168,12 @@ class CountSeries:
     """Platforms and data centres within which functions may be looked at; nothing of subtrees."""
     whole: "CountSeries | None" = None
     """Of a part, the series of the whole fleet, whose samples tell a season of the week better; None: these are."""
+    totals: Floats = field(init=False, repr=False)
+    """(S,) exposure over all time."""
+
+    def __post_init__(self) -> None:
+        """Add up the exposure once, since every part of the functions is compared with it."""
+        object.__setattr__(self, "totals", np.maximum(self.exposure.sum(axis=1), 1e-300))
 
     @property
     def sizes(self) -> Floats:
@@ -244,11 +250,11 @@ class CountSeries:
         """Return both, for which samples are fetched once; parameter as of `counts`."""
         functions = len(np.arange(len(self.functions))[rows])
         counts, expected = np.zeros((2, functions, self.exposure.shape[1]))
-        total, inside = np.maximum(self.exposure.sum(axis=1), 1e-300), np.ones(len(self.exposure), dtype=np.bool_)
+        inside = np.ones(len(self.exposure), dtype=np.bool_)
         if isinstance(self.cells, FunctionCells) and self.cells.strata is not None:
             inside = self.cells.strata
-        cells = self._entries(rows, all_strata=True)
-        _spread_out(cells, (np.ascontiguousarray(self.exposure), total, inside), self._scratch(), counts, expected)
+        strata = np.ascontiguousarray(self.exposure), self.totals, inside
+        _spread_out(self._entries(rows, all_strata=True), strata, self._scratch(), counts, expected)
         return counts, expected
 
     def without(self, functions: Sequence[int]) -> "CountSeries":

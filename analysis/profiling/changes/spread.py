@@ -254,15 +254,9 @@ class MachineSpread:
 
     def _add(self, pairs: "_Pairs", sizes: _Sizes) -> None:
         """Add differences between machines."""
-        n1, n2, n3 = sizes.powers[:, pairs.stratum]
-        share = pairs.total / n1
-        away = pairs.square - 2.0 * share * pairs.cross + share**2 * n2
-        alone = share * (1.0 - share) * (n1 - n2 / n1)
-        ways = share**2 * (n2 - 2.0 * n3 / n1 + n2**2 / n1**2)
-        amounts = np.array([away - alone, np.maximum(ways, 0.0), pairs.total, share**2 * n2])
-        for sums, own in zip(self.spread.of_machines, amounts, strict=True):
-            np.add(sums, np.bincount(pairs.function, own, len(sums)), out=sums)
-        _add_in_parts(pairs.function, self._tags[pairs.stratum], amounts, self.in_parts)
+        of_pairs = np.array([pairs.total, pairs.cross, pairs.square])
+        sums = self.spread.of_machines, self.in_parts
+        _add_machines((pairs.function, pairs.stratum), of_pairs, (sizes.powers, self._tags), *sums)
 
     def _strays(self, pairs: "_Pairs", day: DayCounts, sizes: _Sizes) -> pd.DataFrame:
         """Return the deviations of machines of some pairs: pair, machine, stray and mean."""
@@ -398,22 +392,41 @@ def _compare(
     return many
 
 
-@njit(nogil=True, borrows=True)
-def _add_in_parts(function: Ints, tags: Ints, amounts: Floats, sums: Floats) -> None:
-    """Add a day's differences between machines to those of each platform and data centre.
+@njit(nogil=True, borrows=True, error_model="numpy")
+def _add_machines(
+    at: tuple[Ints, Ints],
+    of_pairs: Floats,
+    strata: tuple[Floats, Ints],
+    whole: tuple[Floats, Floats, Floats, Floats],
+    in_parts: Floats,
+) -> None:
+    """Add a day's differences between machines, and each to those of its platform and data centre.
 
     Parameters
     ----------
-    function : (n,)
-    tags : (n, D) numbers of platform and data centre; −1: none
-    amounts : (4, n) `square`, `pairs`, `mean` and `concentration` of `Spread`
-    sums : (4, parts, F) of them
+    at : (n,) function and stratum of each pair
+    of_pairs : (3, n) `total`, `cross` and `square` of `_Pairs`
+    strata : (3, S) `powers` of `_Sizes`; (S, D) numbers of platform and data centre; −1: none
+    whole : (F,) `square`, `pairs`, `mean` and `concentration` of `Spread`
+    in_parts : (4, parts, F) of them
     """
-    for at in range(len(function)):
-        for dimension in range(tags.shape[1]):
-            part = tags[at, dimension]
-            for which in range(len(amounts) if part >= 0 else 0):
-                sums[which, part, function[at]] += amounts[which, at]
+    (function, stratum), (powers, tags) = at, strata
+    for pair in range(len(function)):
+        own, where = function[pair], stratum[pair]
+        n1, n2, n3 = powers[0, where], powers[1, where], powers[2, where]
+        share = of_pairs[0, pair] / n1
+        alone = share * (1.0 - share) * (n1 - n2 / n1)
+        amounts = (
+            of_pairs[2, pair] - 2.0 * share * of_pairs[1, pair] + share**2 * n2 - alone,
+            max(share**2 * (n2 - 2.0 * n3 / n1 + n2**2 / n1**2), 0.0),
+            of_pairs[0, pair],
+            share**2 * n2,
+        )
+        for which in range(4):
+            whole[which][own] += amounts[which]
+            for dimension in range(tags.shape[1]):
+                if tags[where, dimension] >= 0:
+                    in_parts[which, tags[where, dimension], own] += amounts[which]
 
 
 def _beyond(own: Floats, usual: Floats, units: Floats) -> Floats:
