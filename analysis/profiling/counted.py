@@ -167,6 +167,7 @@ def count_samples(
         within = Numbering.of(*_locations(cursor, replace(query, by=()))[1])
     numberings = Numbering.of(*process), Numbering.of(*location)
     del process, location
+    give_back_memory()
     amounts = ["count", TAKEN][: 1 + counts.taken]
     kind = np.int64 if not counts.taken and counts.rows * counts.most <= _WORD else np.float64
     part, totals, shelf = part_of(keys).astype(np.int32), np.zeros((len(amounts), len(keys))), Shelf()

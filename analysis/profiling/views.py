@@ -162,8 +162,9 @@ def connect(folders: Sequence[Folder], memory_bytes: int, threads: int | None) -
     threads : threads that work on a query; all processors without it
     """
     config: dict[str, str | bool | int | float | list[str]] = {"memory_limit": f"{memory_bytes}B"}
-    # Else DuckDB keeps some 40 MB that it has no use for.
+    # Else DuckDB keeps some 50 MB that it has no use for.
     config["allocator_background_threads"] = True
+    config |= dict.fromkeys(("allocator_flush_threshold", "allocator_bulk_deallocation_flush_threshold"), "2MB")
     if threads is not None:
         config["threads"] = threads
     connection = duckdb.connect(":memory:", config=config)
