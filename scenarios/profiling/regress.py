@@ -192,12 +192,15 @@ def regress(
             raise QueryError(f"{side}: the event {known} has no samples")
         return known
 
-    with opened([before] if isinstance(before, Path) else before, notes) as database:
+    earlier, *later = ([side] if isinstance(side, Path) else side for side in (before, after) if side is not None)
+    with opened(earlier, notes) as database:
+        if at is None and later and {*map(Path.resolve, earlier)} == {*map(Path.resolve, later[0])}:
+            raise _shared("the very samples of RUN")
         compared = add(database, "before", event)
         if after is None:
             compared = add(database, "after", compared)
-    if after is not None:
-        with opened([after] if isinstance(after, Path) else after, notes) as database:
+    for side in later:
+        with opened(side, notes) as database:
             compared = add(database, "after", compared)
     if at is None:
         _refuse_shared(*sides)
@@ -214,8 +217,13 @@ def _refuse_shared(before: "ReadSide", after: "ReadSide") -> None:
     if not (shared or same):
         return
     samples = "the very samples of RUN" if same else f"the very samples of {shared:,} of RUN's {machines:,} machines"
+    raise _shared(samples)
+
+
+def _shared(samples: str) -> FaultsError:
+    """Return what is wrong with a later profile that holds samples of the earlier one."""
     cure = "give a profile of another time, or RUN alone and --at"
-    raise FaultsError(
+    return FaultsError(
         [Fault("LATER", 0, 0, "", f"holds {samples}: visits on both sides say nothing of a change; {cure}")]
     )
 

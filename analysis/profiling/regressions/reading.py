@@ -12,6 +12,7 @@ from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.formats.fleet import NOBODY
 from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, edges, partly_named
 from analysis.profiling.regressions.comparison import CostComparison
+from analysis.profiling.shelf import give_back_memory
 from analysis.profiling.symbolise import UNKNOWN
 from models.arrays import Bools, Ints
 
@@ -138,7 +139,7 @@ class CostReader:
         return ReadSide(counted.samples, {} if marks is None else marks.machines())
 
     def comparison(self) -> CostComparison:
-        """Return the comparison of both sides.
+        """Return the comparison of both sides, once: what was read is let go of.
 
         Raises
         ------
@@ -146,9 +147,10 @@ class CostReader:
             If a side has samples of one machine alone.
         """
         keys = pd.concat(self._keys, ignore_index=True)
+        self._keys.clear()
         blank = [name for name in TAGS if keys[name].isin(_MISSING).all()]
-        keys = keys.drop(columns=blank)
         group = pd.factorize(keys["machine"])[0].astype(np.int64)
+        keys = keys.drop(columns=[*blank, "machine"])
         order = np.argsort(pd.factorize(keys["application"], sort=True)[0], kind="stable")
         place = np.empty(len(keys), dtype=np.int64)
         place[order] = np.arange(len(keys))
@@ -172,7 +174,10 @@ class CostReader:
             return CostEntries(key - first[at], function, samples, value)
 
         functions = pd.Index([unnamed.names[function] for function in sorted_names])
-        return CostComparison.of_coded(CodedTable(keys, applications, first, entries), functions)
+        comparison = CostComparison.of_coded(CodedTable(keys, applications, first, entries), functions)
+        self._sides.clear()
+        give_back_memory()
+        return comparison
 
     def _present(self, unnamed: "_Unnamed") -> Bools:
         """Return (F,) which functions have events in some application."""

@@ -173,6 +173,12 @@ def test_a_profile_is_not_compared_with_itself_or_a_copy(tmp_path):
         assert ended.stderr == f"{said} another time, or RUN alone and --at\n"
 
 
+def test_a_profile_is_refused_beside_itself_before_its_samples_are_counted(tmp_path, monkeypatch):
+    one = drawn(tmp_path, "one", range(6))
+    monkeypatch.delattr("analysis.profiling.database.Database.counted")
+    assert "LATER: holds the very samples of RUN" in run("regress", one, tmp_path / "." / "one").stderr
+
+
 def test_sides_that_share_visits_are_not_compared(tmp_path):
     ended = run("regress", drawn(tmp_path, "one", range(6)), drawn(tmp_path, "other", range(4, 12)))
     assert (ended.exit_code, ended.stdout) == (2, "")
