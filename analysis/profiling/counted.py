@@ -17,7 +17,7 @@ from analysis.profiling.views import MOST_VALUE, Counts
 from models.arrays import Bools, Floats, Ints, unique_sorted
 from models.code.compiled import njit
 
-_PENDING = 1_000_000
+_PENDING = 500_000
 """Entries that wait in memory before they are put away."""
 _WORD, _HALF = 2**63 - 1, 2**31 - 1
 _MOST_SUM, _MOST_EXACT = 2.0**62, 2.0**53

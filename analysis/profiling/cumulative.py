@@ -95,11 +95,13 @@ class CumulativeSums:
         counted = database.counted(query, part_of, stacks=True)
         key, keys = distinct(counted.keys, query.by)
         keys["samples"] = np.bincount(key, counted.keys["samples"], len(keys)).astype(np.float64)
-        names, first, code = database.frames_on(counted.places["stack"].to_numpy(np.int64))
+        exact, stacks = counted.exact, counted.places["stack"].to_numpy(np.int64)
+        counted = replace(counted, keys=counted.keys[["scale"]].copy(), places=counted.places[:0])
+        give_back_memory()
+        names, first, code = database.frames_on(stacks)
         _once_per_stack(first, code, np.full(len(names), -1, dtype=np.int64))
         item = code[: first[-1]].astype(np.uint16 if len(names) <= _FEW else np.int32)
-        exact, counted = counted.exact, replace(counted, keys=counted.keys[["scale"]].copy(), places=counted.places[:0])
-        del code
+        del code, stacks
         give_back_memory()
         return cls(keys, names, counted.parts, exact, counted, key.astype(np.int32), (first.astype(np.int32), item))
 

@@ -234,7 +234,7 @@ class MachineSpread:
 
     def _wanted(self, pairs: "_Pairs") -> Ints:
         """Return which pairs' machines are remembered, or may be."""
-        return _greatest(pairs.total) if self._largest is None else np.flatnonzero(np.isin(pairs.number, self._largest))
+        return _greatest(pairs.total) if self._largest is None else _found(pairs.number, self._largest)
 
     def _pairs(self, day: DayCounts, sizes: _Sizes, functions: tuple[int, int]) -> "_Pairs":
         """Add some functions' differences between visits, and return what of machines is needed."""
@@ -326,6 +326,19 @@ def _numbers_in(first: Ints, length: Ints) -> tuple[Ints, Ints]:
     """
     which = np.repeat(np.arange(len(length)), length)
     return which, np.arange(len(which)) + np.repeat(first - (np.cumsum(length) - length), length)
+
+
+def _found(numbers: Ints, wanted: Ints) -> Ints:
+    """Return where numbers that are wanted are among others; both rise.
+
+    Examples
+    --------
+    >>> _found(np.array([2, 3, 7]), np.array([1, 2, 7, 9]))
+    array([0, 2])
+    """
+    at: Ints = np.searchsorted(numbers, wanted)
+    at, wanted = at[at < len(numbers)], wanted[at < len(numbers)]
+    return np.asarray(at[numbers[at] == wanted])
 
 
 def _greatest(total: Floats) -> Ints:
