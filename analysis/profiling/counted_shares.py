@@ -50,10 +50,10 @@ def counted_moments(database: "Database", query: Query, cluster: str = "visit") 
     QueryError, ProfileError
         As `Database.query` does.
     """
-    numbers, (value, samples), _, moments = _counted_moments(database, query, cluster)
-    order = np.argsort(-value, kind="stable")[: int((value > 0).sum())]
+    numbers, _, moments = _counted_moments(database, query, cluster)
+    order = np.argsort(-moments.share, kind="stable")[: int((moments.share > 0).sum())]
     keys = numbers.keys(order).names(np.arange(len(order)), query.by)
-    return replace(moments, samples=samples).at(order, keys)
+    return moments.at(order, keys)
 
 
 def coded_moments(
@@ -75,20 +75,21 @@ def coded_moments(
     QueryError, ProfileError
         As `Database.query` does.
     """
-    numbers, _, exact, moments = _counted_moments(database, query, cluster)
+    numbers, exact, moments = _counted_moments(database, query, cluster)
     some = moments.share > 0 if exact is None else exact >= 0
-    rows = np.flatnonzero(some)
+    rows: Ints | slice = slice(None)
     if not some.all():
+        rows = np.flatnonzero(some)
         moments, exact = moments.at(rows, moments.keys), None if exact is None else exact[rows]
     return numbers.keys(rows), exact, moments
 
 
 def _counted_moments(
     database: "Database", query: Query, cluster: str
-) -> tuple["_KeyNumbers", tuple[Floats, Floats], Ints | None, ShareMoments]:
-    """Return numbers of K keys; events and samples of each; its exact events, where they are sure; its moments.
+) -> tuple["_KeyNumbers", Ints | None, ShareMoments]:
+    """Return numbers of K keys; exact events of each, where they are sure; its moments.
 
-    Of keys without samples exact events are −1; moments say of no key what it is, nor how many samples it has.
+    Of keys without samples exact events are −1; moments say of no key what it is.
     """
     parts = max(1, database.rows // _PER_PART)
     apart = replace(query, by=(*query.by, cluster))
@@ -97,7 +98,7 @@ def _counted_moments(
     size = np.bincount(code, counted.keys["value"]).astype(np.float64)
     total = max(float(size.sum()), 1.0)
     numbers = _KeyNumbers.of(counted, [name for name in query.by if of_process(name)])
-    value, samples = np.zeros((2, numbers.count))
+    share, samples = np.zeros(numbers.count), np.zeros(numbers.count)
     scale = counted.keys["scale"].to_numpy(np.float64)
     # Of a scale of 0 it is not known whether it is one at all: there may be no rate.
     exact = np.full(numbers.count, -1, dtype=np.int64) if counted.exact and scale.all() else np.zeros(0, dtype=np.int64)
@@ -106,13 +107,14 @@ def _counted_moments(
         key, place, count = counted.counts(part)
         number = numbers.index(key, place)
         own = number, count * scale[key], counted.taken(part).astype(np.float64)
-        _add_amounts(own, scratch, (value, samples))
+        _add_amounts(own, scratch, (share, samples))
         if len(exact):
             _add_exactly(number, count, whole[key], exact)
     del scratch
     give_back_memory()
-    share, clusters = value / total, _clusters(size)
-    sums = np.zeros((4, numbers.count))
+    share /= total
+    clusters = _clusters(size)
+    sums = _no_sums(numbers.count)
     for part in range(counted.parts):
         entries = counted.entries(part).positive()
         key = numbers.index(entries.key, entries.place)
@@ -120,9 +122,9 @@ def _counted_moments(
     second, fourth = _moments(sums, share, clusters)
     del sums
     give_back_memory()
-    every, unknown = pd.DataFrame(index=range(numbers.count)), np.broadcast_to(np.nan, numbers.count)
-    moments = ShareMoments(every, share, second, fourth, unknown, int((size > 0).sum()))
-    return numbers, (value, samples), exact if len(exact) else None, moments
+    every = pd.DataFrame(index=range(numbers.count))
+    moments = ShareMoments(every, share, second, fourth, samples, int((size > 0).sum()))
+    return numbers, exact if len(exact) else None, moments
 
 
 @njit(nogil=True, borrows=True)
@@ -162,7 +164,15 @@ def _clusters(size: Floats) -> tuple[Floats, Floats]:
     return leverage, 1.0 / np.maximum(1.0 - leverage, 1e-9)
 
 
-def _moments(sums: Floats, share: Floats, clusters: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+_Sums = tuple[Floats, Floats, Floats, Floats]
+"""(K,) sums of `_add`."""
+
+
+def _no_sums(keys: int) -> _Sums:
+    return np.zeros(keys), np.zeros(keys), np.zeros(keys), np.zeros(keys)
+
+
+def _moments(sums: _Sums, share: Floats, clusters: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Return (K,) second and fourth moments of shares; `sums`, as of `_add`, are not the same afterwards.
 
     Clusters are as of `_clusters`.
@@ -170,19 +180,20 @@ def _moments(sums: Floats, share: Floats, clusters: tuple[Floats, Floats]) -> tu
     leverage, weight = clusters
     usual = leverage**2 * weight
     for own, inside, power in zip(sums, sums[2:], (1, 2), strict=False):
-        np.maximum((usual**power).sum() - inside, 0.0, out=inside)
+        np.subtract((usual**power).sum(), inside, out=inside)
+        np.maximum(inside, 0.0, out=inside)
         np.multiply(share ** (2 * power), inside, out=inside)
         np.add(own, inside, out=own)
-    return sums[0].copy(), sums[1].copy()
+    return sums[0], sums[1]
 
 
 @njit(cache=False)
-def _add(sums: Floats, key: int, share: float, value: float, cluster: tuple[float, float]) -> None:
+def _add(sums: _Sums, key: int, share: float, value: float, cluster: tuple[float, float]) -> None:
     """Add a key's value in a cluster.
 
     Parameters
     ----------
-    sums : (4, K) squares of residuals, their fourth powers, and both of what they would be if the cluster had nothing
+    sums : (K,) squares of residuals, their fourth powers, and both of what they would be if the cluster had nothing
     key : its number
     share : of the key
     value : as a part of everything
@@ -191,17 +202,17 @@ def _add(sums: Floats, key: int, share: float, value: float, cluster: tuple[floa
     leverage, weight = cluster
     residual = value - share * leverage
     square, usual = weight * residual * residual, weight * leverage * leverage
-    sums[0, key] += square
-    sums[1, key] += square * square
-    sums[2, key] += usual
-    sums[3, key] += usual * usual
+    sums[0][key] += square
+    sums[1][key] += square * square
+    sums[2][key] += usual
+    sums[3][key] += usual * usual
 
 
 @njit(nogil=True, borrows=True)
 def _add_moments(
-    entries: tuple[AnyInts, Ints, Floats], share: Floats, clusters: tuple[Floats, Floats], sums: Floats
+    entries: tuple[AnyInts, Ints, Floats], share: Floats, clusters: tuple[Floats, Floats], sums: _Sums
 ) -> None:
-    """Add the entries of some clusters to (4, K) sums.
+    """Add the entries of some clusters to sums.
 
     Parameters
     ----------
@@ -300,7 +311,7 @@ class CountedStacks:
             share += np.bincount(items[1][first[0] : first[-1]], weight, len(names))
         first, last = self._ranges(on, items[0])
         give_back_memory()
-        sums, inside, touched = np.zeros((4, len(names))), np.zeros(len(names)), np.zeros(len(names), dtype=np.int64)
+        sums, inside, touched = _no_sums(len(names)), np.zeros(len(names)), np.zeros(len(names), dtype=np.int64)
         scale = self.counted.keys["scale"].to_numpy(np.float64) / total
         for part in range(self.counted.parts):
             key, on_place, count = self.counted.counts(part)
@@ -424,7 +435,7 @@ def _add_items(
     entries: tuple[AnyInts, AnyInts, Floats],
     items: tuple[AnyInts, AnyInts, AnyInts],
     shares: tuple[Floats, Floats, Floats],
-    into: tuple[Floats, Ints, Floats],
+    into: tuple[Floats, Ints, _Sums],
 ) -> None:
     """Add the entries of some visits, visit after visit, up by what their stacks have.
 
@@ -533,8 +544,10 @@ class _KeyNumbers:
         codes = self._codes(key, place)
         return codes if self._known is None else self._known.places[self._known.index(codes)]
 
-    def keys(self, numbers: Ints) -> CodedKeys:
+    def keys(self, numbers: Ints | slice) -> CodedKeys:
         """Return the dimensions of keys."""
-        codes = numbers if self._known is None else self._known.ids[numbers]
-        process, place = (codes // self._width).astype(np.int32), (codes % self._width).astype(np.int32)
+        codes = (np.arange(self.count) if self._known is None else self._known.ids)[numbers]
+        process, place = np.empty((2, len(codes)), dtype=np.int32)
+        np.floor_divide(codes, self._width, out=process, casting="unsafe")
+        np.remainder(codes, self._width, out=place, casting="unsafe")
         return CodedKeys(self._groups, self._places, process, place)

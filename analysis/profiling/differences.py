@@ -1,6 +1,6 @@
 """Two answers side by side, row for row in numbers: names are looked at once, however many rows have them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -108,21 +108,19 @@ class Difference:
             for kind in ("processes", "places")
         ]
         (process, processes), (place, places) = tables
-        starts = (0, 0), (len(a.keys.processes), len(a.keys.places))
-        codes = []
-        for side, (first, second) in zip((a, b), starts, strict=True):
-            own = process[first:][side.keys.process]
-            own *= max(len(places), 1)
-            own += place[second:][side.keys.place]
-            codes.append(own)
-        code = np.concatenate(codes)
+        process *= max(len(places), 1)
+        sides = (a.keys, process, place), (b.keys, process[len(a.keys.processes) :], place[len(a.keys.places) :])
+        code = np.empty(sum(len(keys.process) for keys, _, _ in sides), dtype=np.int64)
+        for first, side in zip((0, len(a.keys.process)), sides, strict=True):
+            for begin, own in _codes(*side):
+                code[first + begin : first + begin + len(own)] = own
         code.sort()
         code = code[np.append(True, code[1:] != code[:-1])[: len(code)]]
-        at = [np.full(len(code), -1, dtype=np.int32) for _ in codes]
-        for own, row in zip(codes, at, strict=True):
-            row[np.searchsorted(code, own)] = np.arange(len(own), dtype=np.int32)
-        del codes, own
         give_back_memory()
+        at = [np.full(len(code), -1, dtype=np.int32) for _ in sides]
+        for row, side in zip(at, sides, strict=True):
+            for begin, own in _codes(*side):
+                row[np.searchsorted(code, own)] = np.arange(begin, begin + len(own), dtype=np.int32)
         return cls(tuple(by), processes, places, code, (at[0], at[1]), (a.value, b.value), (a.total, b.total))
 
     @property
@@ -189,11 +187,12 @@ class Difference:
         most : so many rows
         among : rows that are looked at; none: all
         """
-        rows = np.arange(len(change)) if among is None else among
-        if len(rows) > most:
+        if len(change if among is None else among) > most:
             least = _least(change if among is None else change[among], most)
             rows = np.flatnonzero((change >= least) | (change <= -least)) if among is None else among
             rows = rows[np.abs(change[rows]) >= least]
+        else:
+            rows = np.arange(len(change)) if among is None else among
         size = np.abs(change[rows])
         ranks = [self._ranks(name, rows) for name in reversed(self.by)]
         return rows[np.lexsort((*ranks, -size))[:most]]
@@ -216,6 +215,19 @@ class Difference:
             share_b=share_b,
             change=share_b - share_a,
         )
+
+
+def _codes(keys: CodedKeys, process: Ints, place: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield the codes of some keys at a time, and which is the first of them.
+
+    Parameters
+    ----------
+    keys : (n,)
+    process, place : whose sums codes are, of each row of the keys' tables
+    """
+    for begin in range(0, len(keys.process), _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        yield begin, process[keys.process[some]] + place[keys.place[some]]
 
 
 def _places(rows: pd.DataFrame, among: pd.DataFrame) -> Ints:

@@ -88,7 +88,7 @@ class Numbering:
         [1, -1, 0]
         """
         order = np.argsort(ids, kind="stable")
-        ids, places = ids[order].astype(np.int64), places[order].astype(np.int32)
+        ids, places = ids[order].astype(np.int64, copy=False), places[order].astype(np.int32, copy=False)
         least = int(ids[0]) if len(ids) else 0
         span = int(ids[-1]) - least + 1 if len(ids) else 0
         if span > max(_SPARSE * len(ids), _FEW):

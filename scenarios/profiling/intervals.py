@@ -207,6 +207,8 @@ def difference(a: "Database", of_a: Query, b: "Database", of_b: Query, most: int
     QueryError, ProfileError
         As of `Database.diff`.
     """
+    from analysis.profiling.shelf import give_back_memory
+
     if why := incomparable(a, of_a, b, of_b):
         changes = a.difference(of_a, of_b, b)
         most = len(changes) if most is None else max(most, _FEW_CHANGES)
@@ -215,6 +217,7 @@ def difference(a: "Database", of_a: Query, b: "Database", of_b: Query, most: int
     failed = (a, of_a) if sides[0] is None else (b, of_b)
     changes, errors = _difference(a, b, (of_a, of_b), sides)
     del sides
+    give_back_memory()
     most, change = len(changes) if most is None else max(most, _FEW_CHANGES), changes.change
     rows = changes.greatest(change, most)
     if not errors:
