@@ -57,14 +57,15 @@ def greatest_rows(counted: CountedSamples, by: Sequence[str], top: int) -> Great
         ties = [rank[name][rows[0] if of_process(name) else rows[1]] for name in reversed(by)]
         return rows[:, np.lexsort((*ties, -rows[3]))[:top]]
 
-    whole, count, totals = np.zeros((4, 0), dtype=np.int64), 0, np.zeros(2, dtype=np.int64)
+    whole, count, totals, least = np.zeros((4, 0), dtype=np.int64), 0, np.zeros(2, dtype=np.int64), 0
     for part in range(counted.parts):
         some = _sums(counted, part, row_of, scale)
         count, totals = count + some.shape[1], totals + some[2:].sum(axis=1)
-        if some.shape[1] > top:
-            some = some[:, some[3] >= np.partition(some[3], -top)[-top]]
-        whole = np.concatenate([whole, some], axis=1)
+        whole = np.concatenate([whole, some[:, some[3] >= least]], axis=1)
         if whole.shape[1] > 2 * top:
+            least = np.partition(whole[3], -top)[-top]
+            whole = whole[:, whole[3] >= least]
+        if whole.shape[1] > 2 * top:  # very many are as great as the last
             whole = in_order(whole)
     key, place, samples, value = in_order(whole)
     columns = {name: (keys[name].iloc[key] if of_process(name) else counted.places[name].iloc[place]) for name in by}

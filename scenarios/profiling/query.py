@@ -386,7 +386,7 @@ def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:
         total = Total(*database.total(question))
         if not total.samples:
             raise FaultsError([_empty(database, question)])
-        known = database.query(replace(question, by=("symbolised",)))
+        unsymbolised = _unsymbolised(database, question)
         unit, table = database.units().get(question.event, ""), database.query(question, options.top)
         rows, bounds = database.row_count(question), intervals(database, question, table)
         events, notes = database.events(), [*of_files, *_left_out(again), *_lacking(paths, database, question.event)]
@@ -401,11 +401,19 @@ def query(paths: Sequence[Path], options: QueryOptions) -> ProfileRows:
         total,
         table,
         all_rows=rows,
-        unsymbolised_share=float(known.loc[~known["symbolised"].astype(bool), "share"].sum()),
+        unsymbolised_share=unsymbolised,
         visits=len(visits),
         confidence=None if bounds is None else LEVEL,
         notes=notes,
     )
+
+
+def _unsymbolised(database: "Database", question: Query) -> float:
+    """Return what share of a question's events is at places that no symbol covers; of none nothing is summed."""
+    if database.values("symbolised") == ["true"]:
+        return 0.0
+    known = database.query(replace(question, by=("symbolised",)))
+    return float(known.loc[~known["symbolised"].astype(bool), "share"].sum())
 
 
 def diff(

@@ -34,6 +34,8 @@ _MOST_LINES = 3
 """A text that would take more lines than these beside other columns stands below."""
 _SLACK = 4
 """Characters a line that are lost where a text is broken between words."""
+_ROWS_AT_ONCE = 100
+"""Rows of a table that are printed at once."""
 _BREAKS = ":_/.,-"
 """After these a name without blanks may be broken."""
 
@@ -106,6 +108,8 @@ def _print(text: str, mark: Mark, console: "Console") -> None:
 
 def _printable(text: str) -> str:
     """Return a text without control characters, which names in files may hold."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() or character == "\n" else "\ufffd" for character in text)
 
 
@@ -132,10 +136,12 @@ def _table(table: Table, console: "Console") -> None:
         for line in lines:
             console.print(line, soft_wrap=True)
         console.print(Text("─" * layout.length()), soft_wrap=True)
-    for row in table.rows:
-        cells = [(row[i].text, _STYLES[row[i].mark], table.numbers[i], layout.widths[i]) for i in layout.columns]
-        for line in _lines(cells, layout.gap, 1):
-            console.print(line, soft_wrap=True)
+    for begin in range(0, len(table.rows), _ROWS_AT_ONCE):
+        lines = list[Text]()
+        for row in table.rows[begin : begin + _ROWS_AT_ONCE]:
+            cells = [(row[i].text, _STYLES[row[i].mark], table.numbers[i], layout.widths[i]) for i in layout.columns]
+            lines += _lines(cells, layout.gap, 1)
+        console.print(Text("\n").join(lines), soft_wrap=True)
     for i in layout.below:
         for text in _below(table, i):
             _print(text, "", console)
