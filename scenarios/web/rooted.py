@@ -75,7 +75,7 @@ def _rooted_paths(database: Database, queries: Sequence[Query], roots: Sequence[
     give_back_memory()
     new = np.append(True, stack[1:] != stack[:-1])[: len(stack)]
     frames = PathFrames(*database.frames_on(stack[new], 1 if roots else 0))
-    frames = frames.at(np.cumsum(new, dtype=np.int32) - 1, len(names) + 1)
+    frames = frames.at(np.cumsum(new, dtype=np.int32) - 1)
     if roots:
         frames = frames.below([*names, OTHER], root)
     give_back_memory()

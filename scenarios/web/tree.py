@@ -19,6 +19,8 @@ Amounts = npt.NDArray[Any]
 SMALLEST_SHARE = 1 / 4000
 """Share of the whole below which nothing is said of a frame's error."""
 _PATHS_AT_ONCE = 50_000
+_FEW_NAMES = 2**15
+"""Names whose numbers have 16 bits."""
 MOST_FRAMES = 20_000
 """Frames of a drawing, at most; the largest are drawn."""
 
@@ -55,18 +57,11 @@ class PathFrames:
         """(n,) path of each frame."""
         return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
 
-    def at(self, paths: AnyInts, more: int = 0) -> "PathFrames":
-        """Return some of the paths, which may be there several times.
-
-        Parameters
-        ----------
-        paths : which
-        more : names that may be added
-        """
+    def at(self, paths: AnyInts) -> "PathFrames":
+        """Return some of the paths, which may be there several times."""
         first = np.zeros(len(paths) + 1, dtype=np.int64)
         np.cumsum(np.diff(self.first)[paths], out=first[1:])
-        few = len(self.names) + more <= np.iinfo(np.int16).max
-        code = np.empty(int(first[-1]), dtype=np.int16 if few else np.int32)
+        code = np.empty(int(first[-1]), dtype=np.int16 if len(self.names) <= _FEW_NAMES else np.int32)
         for begin in range(0, len(paths), _PATHS_AT_ONCE):
             edge = first[begin : begin + _PATHS_AT_ONCE + 1]
             start = self.first[paths[begin : begin + _PATHS_AT_ONCE]] - edge[:-1]
@@ -74,7 +69,7 @@ class PathFrames:
         return PathFrames(self.names, first, code)
 
     def below(self, roots: Sequence[str], root: AnyInts) -> "PathFrames":
-        """Return the paths with root frames, for which there is room, of −1, before each; they are written there.
+        """Return the paths with root frames, for which there is room, of −1, before each; they may be written there.
 
         Parameters
         ----------
@@ -83,8 +78,9 @@ class PathFrames:
         """
         numbers = {name: at for at, name in enumerate(self.names)}
         own = [numbers.setdefault(name, len(numbers)) for name in roots]
-        self.code[self.first[:-1]] = np.array(own, dtype=np.int32)[root]
-        return PathFrames(list(numbers), self.first, self.code, 1)
+        code = self.code if len(numbers) <= _FEW_NAMES else self.code.astype(np.int32, copy=False)
+        code[self.first[:-1]] = np.array(own, dtype=np.int32)[root]
+        return PathFrames(list(numbers), self.first, code, 1)
 
     def inverted(self) -> "PathFrames":
         """Return the paths from their ends on."""

@@ -161,3 +161,10 @@ def test_some_paths_may_be_there_several_times(monkeypatch, at_once):
         some = PathFrames.of(paths).at(chosen)
         names = [[some.names[at] for at in some.code[a:b]] for a, b in pairwise(some.first)]
         assert names == [paths[at] for at in chosen]
+
+
+def test_root_frames_have_numbers_of_their_own_above_very_many_functions():
+    names = [str(number) for number in range(2**15 - 1)]
+    code = np.array([-1, 5, -1, len(names) - 1], dtype=np.int32)
+    below = PathFrames(names, np.array([0, 2, 4]), code).at(np.arange(2)).below(["x", "y"], np.array([1, 0]))
+    assert [below.names[number] for number in below.code] == ["y", "5", "x", names[-1]]
