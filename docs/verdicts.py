@@ -1,7 +1,8 @@
 """Put what `wsc reproduce` said of rows into docs/papers.md: a line a row, and the spread of what does not hold.
 
 wsc reproduce wsmeter --worlds 10 --explain --json > wsmeter.json
-python docs/verdicts.py wsmeter.json crossplatform.json
+wsc reproduce world/slots --worlds 10 --json > slots.json
+python docs/verdicts.py wsmeter.json slots.json
 
 What was said of each row last is kept in scenarios/papers/verdicts.json, which is shipped: one paper can be measured
 without the others. Without files the document is filled from there.
@@ -17,7 +18,8 @@ from typing import Any
 from scenarios.papers.record import RECORD
 
 DOCUMENT = Path(__file__).parent / "papers.md"
-PAPERS = ("wsmeter", "occupancy", "crossplatform", "gwp")
+PAPERS = ("wsmeter", "occupancy", "crossplatform", "gwp", "world")
+"""Those of the rows, and last the rows of the world itself."""
 _KEPT = ("id", "verdict", "finding", "worlds", "holds_in_first_world", "criteria", "explanations", "population")
 _DIGITS = 4
 Told = Mapping[str, Any]
@@ -127,8 +129,9 @@ def main() -> None:
 
 def filled(text: str, rows: Sequence[Told]) -> str:
     """Return the document with what was said of rows in its tables."""
-    tables = {"counts": counts(rows), "verdicts": map(row_line, rows)}
-    tables |= {"explanations": explanations(rows), "populations": populations(rows)}
+    papers, world = ([row for row in rows if row["id"].startswith("world/") == own] for own in (False, True))
+    tables = {"counts": counts(papers), "verdicts": map(row_line, papers), "world": map(row_line, world)}
+    tables |= {"explanations": explanations(papers), "populations": populations(papers)}
     for name, lines in tables.items():
         text = put(text, name, lines)
     return text

@@ -12,7 +12,7 @@ from math import isclose, isfinite, nan
 from pathlib import Path
 from typing import Final, TypedDict
 
-from analysis.figures.criteria import Criterion, Verdict
+from analysis.figures.criteria import Criterion, Kind, Verdict
 from scenarios.papers.judged import CauseTrial, JudgedRow
 
 RECORD: Final = Path(__file__).with_name("verdicts.json")
@@ -27,7 +27,7 @@ class _Judged(TypedDict):
     """A criterion over all worlds."""
 
     name: str
-    kind: str
+    kind: Kind
     relation: str
     bound: float
     values: _Numbers
@@ -84,6 +84,22 @@ def recorded(row: JudgedRow) -> JudgedRow | None:
     if population and of:
         population = replace(population, verdict=of["verdict"], worlds=of["worlds"])
     return replace(row, criteria=criteria, worlds=tuple(told["worlds"]), trials=trials, population=population)
+
+
+def known(row: str) -> tuple[Criterion, ...]:
+    """Return the criteria of a row as they are on record; none without a record.
+
+    Parameters
+    ----------
+    row : its id
+    """
+    of = _rows().get(row)
+    return tuple(map(_criterion, of["criteria"])) if of else ()
+
+
+def _criterion(of: _Judged) -> Criterion:
+    """Return a criterion of the record; why it is one is said where it is measured."""
+    return Criterion(of["name"], of["relation"], of["bound"], "", _values(of["values"]), of["kind"], of["pooled"])
 
 
 @cache

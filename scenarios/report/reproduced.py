@@ -10,15 +10,16 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from analysis.figures.criteria import KINDS, Criterion
+from analysis.figures.criteria import KINDS, Criterion, overall
 from analysis.figures.criteria import printed as numbers_of
 from analysis.figures.spread import with_spread
 from models.errors import InputError
 from scenarios.files.faults import Fault, FaultsError
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.judged import JudgedRow
+from scenarios.papers.record import known
 from scenarios.papers.reproduce import ARITHMETIC, Reproduced, blocks, rejudged
-from scenarios.papers.rows import Draw, Reproduction, published
+from scenarios.papers.rows import Draw, Reproduction, Row, published
 from scenarios.papers.worlds import RowWorld, kept_tables
 from scenarios.report.figures import drawn, saved
 from scenarios.report.page import Page
@@ -86,12 +87,23 @@ def _recorded(answer: Reproduced) -> str:
 
 
 def _missing(present: Collection[str]) -> Iterator[Section]:
-    """Yield what was not measured yet, and the commands that do it."""
+    """Yield what was not measured here, what it came to when it was measured last, and the commands that do it."""
     rows = [row for name, row in ROWS.items() if name not in present]
     if rows:
-        headings = tuple(Heading(text) for text in ("figure or table", "what it shows", "command"))
-        cells = tuple((Cell(row.id), Cell(row.what), Cell(f"wsc reproduce {row.id}")) for row in rows)
-        yield composed("Not measured yet", tables=(Table(headings, (False, False, False), cells),))
+        heads = ("figure or table", "what it shows", "recorded", "what does not hold, recorded", "command")
+        cells = [_not_measured(row, known(row.id)) for row in rows]
+        yield composed("Not measured here", tables=(_worded(heads, cells, "", set()),))
+
+
+def _not_measured(row: Row, criteria: Sequence[Criterion]) -> tuple[Cell, ...]:
+    """Return a line of a row that was not measured, with the criteria that are on record."""
+    findings = [criterion for criterion in criteria if criterion.kind == "finding"] or criteria
+    verdict = overall(criterion.verdict for criterion in findings) if criteria else "never measured"
+    holding = f", {sum(criterion.holds for criterion in findings)} of {len(findings)}" if criteria else ""
+    failing = "; ".join(str(criterion) for criterion in criteria if not criterion.holds)
+    mark: Mark = "bad" if failing else ""
+    command = Cell(f"wsc reproduce {row.id}")
+    return Cell(row.id), Cell(row.what), Cell(verdict + holding, mark), Cell(failing), command
 
 
 def _measured_in(file: Path) -> Reproduction:
