@@ -38,8 +38,8 @@ class CountedEntries:
     value: Floats
     """Events: Σ count × period × duty × weight."""
 
-    def at(self, rows: Bools | AnyInts) -> "CountedEntries":
-        """Return some of the entries, or all in another order."""
+    def at(self, rows: Bools) -> "CountedEntries":
+        """Return some of the entries."""
         return CountedEntries(self.key[rows], self.place[rows], self.samples[rows], self.value[rows])
 
     def positive(self) -> "CountedEntries":

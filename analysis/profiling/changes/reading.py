@@ -21,13 +21,15 @@ from models.arrays import DAY_S, HOUR_S, Bools, Floats, Ints
 from models.code.compiled import njit
 
 if TYPE_CHECKING:
-    from analysis.profiling.counted import CountedEntries
+    from analysis.profiling.counted import CountedSamples
     from analysis.profiling.database import Database
 
 MIN_SAMPLES = 20
 """Samples of a function over all time from which it is looked at."""
 _TAGS = ("platform", "datacentre")
 """Tags of strata within whose values functions may be looked at."""
+_TAKEN = 250_000
+"""Entries that are taken at once."""
 _MOST_PARTS = 24
 """Values of these, the first in order, that have sums of their own: each takes 32 bytes a function."""
 _MOST = tuple((kind, int(np.iinfo(kind).max)) for kind in (np.uint16, np.int32))
@@ -74,18 +76,30 @@ def read(database: "Database", event: str, span: WatchSpan, *, subtrees: bool = 
 
 def _alone(database: "Database", request: "_Request") -> CountSeries:
     """Return the series of functions themselves."""
-    from analysis.profiling.counted import ordered
-
     counted = database.counted(request.query, request.day_of)
     function, names = pd.factorize(counted.places["function"], sort=True)
     reading = _Reading(request, counted.keys, names)
     for part in range(counted.parts):
-        entries = counted.raw(part)
-        in_order = ordered(entries.key, np.arange(len(entries.key), dtype=np.int32))
-        reading.take(_Entries.of_counted(entries.at(in_order), function.astype(np.int32)))
+        for entries in _entries_of(counted, part, function.astype(np.int32)):
+            reading.take(entries)
+            del entries
         reading.end_day()
     tagged = counted.keys[[*ABOUT, "visit", "samples"]].astype(dict.fromkeys(ABOUT, "category"))
     return replace(reading.series(), tagged=tagged)
+
+
+def _entries_of(counted: "CountedSamples", part: int, function: AnyInts) -> "Iterator[_Entries]":
+    """Yield the samples of a part in functions themselves, some after others; `function` is of each place."""
+    from analysis.profiling.counted import ordered
+
+    scale = counted.keys["scale"].to_numpy(np.float64)
+    key, place, count = counted.counts(part)
+    taken = count if counted.whole else counted.taken(part)
+    in_order = ordered(key, np.arange(len(key), dtype=np.int32))
+    for begin in range(0, len(key), _TAKEN):
+        rows = in_order[begin : begin + _TAKEN]
+        keys, samples = key[rows], taken[rows]
+        yield _Entries(keys, function[place[rows]], samples, count[rows] * scale[keys], samples, samples)
 
 
 def _with_callees(database: "Database", request: "_Request") -> CountSeries:
@@ -142,12 +156,6 @@ class _Entries:
     own: Amounts
     """Of the samples `of` so much is of the function itself."""
     of: Amounts
-
-    @classmethod
-    def of_counted(cls, entries: "CountedEntries", function: AnyInts) -> Self:
-        """Return samples in functions themselves; `function` is of each place."""
-        samples = entries.samples
-        return cls(entries.key, function[entries.place], samples, entries.value, samples, samples)
 
     @classmethod
     def of_sums(cls, sums: Amounts) -> Self:
@@ -266,8 +274,12 @@ class _Reading:
             raise NoSamplesError(f"the event {request.query.event} has no samples in this time")
         total, large = self._total, np.flatnonzero(self._total >= MIN_SAMPLES)
         lasting = self._spread.lasting.share()
-        exposure, by_machine = (sums.reshape(-1, bins) for sums in (self._exposure, self._by_machine))
-        machines = partial(np.asarray, by_machine)
+        exposure, shelf, on_machines = self._exposure.reshape(-1, bins), self._shelf, self._shelf.put(self._by_machine)
+        del self._by_machine
+
+        def machines() -> Floats:
+            return shelf.get(on_machines).reshape(-1, bins)
+
         return CountSeries(
             request.query.event,
             request.clock,
@@ -282,10 +294,10 @@ class _Reading:
             _weekly(machines, request.clock),
             side_by_side=int(self._spread.beside.max(initial=0)),
             geometry_of=cache(partial(_geometry, machines, request.clock)),
-            parts_of=tuple(self._parts(large, lasting, by_machine)) if self._within else (),
+            parts_of=tuple(self._parts(large, lasting, machines)) if self._within else (),
         )
 
-    def _parts(self, large: Ints, lasting: float, by_machine: Floats) -> "Iterator[FleetPart]":
+    def _parts(self, large: Ints, lasting: float, exposures: Callable[[], Floats]) -> "Iterator[FleetPart]":
         """Yield what is known of the samples on each platform and in each data centre; none if it is all of them."""
         clock = self._request.clock
         machines = self._request.visits.drop_duplicates("machine").set_index("machine").loc[self._where.machines]
@@ -298,11 +310,15 @@ class _Reading:
                 spread = Spread(square, pairs, mean, concentration, nothing, mean, nothing)
                 noise = spread.noise(large, lasting)
                 here = np.flatnonzero(machines[dimension].astype(str).to_numpy(object) == value)
-                exposure = partial(np.take, by_machine, here, 0)
+                exposure = partial(_some, exposures, here)
                 geometry_of = cache(partial(_geometry, exposure, clock))
                 beside = int(self._spread.beside[of_strata == number].max(initial=0))
                 weekly_of = partial(_weekly, exposure, clock)
                 yield FleetPart(dimension, value, noise.excess, noise.clumps, beside, geometry_of, weekly_of)
+
+
+def _some(exposures: Callable[[], Floats], machines: Ints) -> Floats:
+    return exposures()[machines]
 
 
 def _concatenated(parts: list[Amounts]) -> Amounts:
