@@ -8,6 +8,7 @@ from scipy.special import stdtr, stdtrit
 
 from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, CostCells
 from models.arrays import Floats, Ints
+from models.code.compiled import njit
 
 
 def tied(own: Floats, drift: float) -> Floats:
@@ -129,26 +130,13 @@ def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
     acts : (N,) 1 where the cause acts
     drift : variance of the deviation of an application's log odds in a period
     """
-    start = np.log(rows.expected / (1.0 - rows.expected))
-    low, high = start - _LARGEST_SHIFT, start + _LARGEST_SHIFT
-    level, log, before = start, 0.0, np.inf
-    information = 0.0
-    solver = Solver(rows, acts, drift)
-    for _ in range(_NEWTON_STEPS):
-        line = np.minimum(np.maximum(level, low), high)
-        line += log * acts
-        mean = 1.0 / (1.0 + np.exp(-line))
-        both = mean * (1.0 - mean)
-        weight = 1.0 / (1.0 / (rows.count * both) + rows.passing)
-        line += (rows.share - mean) / both
-        log, information, level = solver.solved(weight, line)
-        log = float(np.clip(log, -_LARGEST_SHIFT, _LARGEST_SHIFT))
-        if abs(log - before) < 1e-6:
-            break
-        before = log
+    places = rows.application, rows.block, rows.unit
+    observed = rows.count, rows.share, rows.expected
+    acting = np.ascontiguousarray(acts, dtype=np.float64)
+    log, information, precision = _fitted(places, observed, (rows.later, acting), (rows.lasting, rows.passing), drift)
     if information <= 0 or not np.isfinite(log):
         return Factor(0.0, np.inf, 1.0)
-    return Factor(log, float(1.0 / np.sqrt(information)), solver.freedom())
+    return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, precision[0], precision[2]))
 
 
 def exact_factor(rows: FunctionRows, loads: Floats, log: float, drift: float) -> Factor:
@@ -163,125 +151,205 @@ def exact_factor(rows: FunctionRows, loads: Floats, log: float, drift: float) ->
     log : logarithm of the factor
     drift : variance of the deviation of an application's log odds in a period
     """
-    solver = Solver(rows, rows.later, drift)
-    information = solver.of_period(loads[0], loads[1])
+    load, later = loads
+    information = _of_period((rows.application, rows.block), load, later, rows.lasting, drift)
     if information <= 1e-12:
         return Factor(0.0, np.inf, 1.0)
-    return Factor(log, float(1.0 / np.sqrt(information)), solver.freedom())
+    return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, load, later))
 
 
-class Solver:
-    """Weighted least squares for the rows of one function, with a level for each block and a drift.
+def _freedom(rows: FunctionRows, load: Floats, cause: Floats) -> float:
+    """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both.
+
+    Parameters
+    ----------
+    rows : N rows of one function
+    load, cause : (U,) precision of the rows of units, and of those where the cause acts
+    """
+    by_unit = cause, load - cause
+    within, without = (np.bincount(rows.block, units, len(rows.application)) for units in by_unit)
+    mixed = ((within > 0) & (without > 0))[rows.block]
+    sides = []
+    for units in (part * mixed for part in by_unit):
+        sides.append(float(units.sum() ** 2 / (units**2).sum()) if units.any() else 0.0)
+    if min(sides) <= 1.0:
+        return PRIOR_CLUSTERS
+    spread = sum(1.0 / (side**2 * (side - 1.0)) for side in sides)
+    return PRIOR_CLUSTERS + sum(1.0 / side for side in sides) ** 2 / spread
+
+
+_LOAD, _LATER, _CAUSE, _BOTH, _VALUE, _VALUE_LATER, _VALUE_CAUSE, _SHRUNK, _PULLED = range(9)
+"""Sums over a unit's rows: of weights, of those of the later period, where the cause acts, in both, the same of
+weighted values; and what follows from them: what is left of a unit's own deviation, and what is taken from values."""
+_PRECISION, _PERIOD, _ACTING, _LEVELS = range(4)
+"""Of blocks: precision, and what is projected out of the later period, of the cause and of values."""
+_OWN, _COMMON, _ALONE, _PULL, _SCORE = range(5)
+"""Of applications: products of the later period, of it with the cause, of the cause; of both with values."""
+
+
+@njit(nogil=True, error_model="numpy")
+def _fitted(
+    places: tuple[Ints, Ints, Ints],
+    observed: tuple[Floats, Floats, Floats],
+    acting: tuple[Floats, Floats],
+    spread: tuple[Floats, Floats],
+    drift: float,
+) -> tuple[float, float, Floats]:
+    """Return a factor's logarithm, its information, and sums of weights over units; by Newton's steps.
 
     Products of rows in the metric of the inverse covariance are sums over units, so rows are added up by unit first.
 
     Parameters
     ----------
-    rows : N rows
-    acts : (N,) 1 where the cause acts
+    places : `application`, `block` and `unit` of `FunctionRows`
+    observed : its `count`, `share` and `expected`
+    acting : (N,) 1 in the later period, and where the cause acts
+    spread : its `lasting` and `passing`
     drift : variance of the deviation of an application's log odds in a period
     """
+    (application, block, unit), (count, share, expected), (later, acts) = places, observed, acting
+    start = np.log(expected / (1.0 - expected))
+    level, values, weight = start.copy(), np.empty(len(count)), np.empty(len(count))
+    units, blocks = np.zeros((9, len(block))), np.zeros((4, len(application)))
+    products = np.zeros((5, application.max() + 1))
+    log, before, information = 0.0, np.inf, 0.0
+    for _ in range(_NEWTON_STEPS):
+        for row in range(len(count)):
+            line = min(max(level[row], start[row] - _LARGEST_SHIFT), start[row] + _LARGEST_SHIFT) + log * acts[row]
+            mean = 1.0 / (1.0 + np.exp(-line))
+            both = mean * (1.0 - mean)
+            weight[row] = 1.0 / (1.0 / (count[row] * both) + spread[1][row])
+            values[row] = line + (share[row] - mean) / both
+        _add_up(unit, (weight, values), acting, units)
+        information = _informed((application, block), units, spread[0], drift, (blocks, products))
+        if information > 1e-12:
+            log = _solved((application, block), units, (blocks, products), drift, information)
+            for row in range(len(count)):
+                own = block[unit[row]]
+                moved = _moved(products, application[own], drift, log)
+                level[row] = blocks[_LEVELS, own] - log * blocks[_ACTING, own]
+                level[row] += moved * (later[row] - blocks[_PERIOD, own])
+        else:
+            log, information, level[:] = 0.0, 0.0, values
+        log = min(max(log, -_LARGEST_SHIFT), _LARGEST_SHIFT)
+        if abs(log - before) < 1e-6:
+            break
+        before = log
+    return log, information, units[:3].copy()
 
-    def __init__(self, rows: FunctionRows, acts: Floats, drift: float) -> None:
-        self.rows, self.acts, self.drift = rows, acts, drift
-        self.everywhere = acts is rows.later or bool((acts == rows.later).all())
-        """Whether the cause is the later period itself."""
-        self.of_unit = rows.application[rows.block]
-        """(U,) application of each unit."""
-        self.load = self.shrinkage = self.precision = np.zeros(0)
-        self.later = self.cause = self.period = self.acting = self.common = self.shift = np.zeros(0)
 
-    def information(self, weight: Floats) -> float:
-        """Return the information about the factor, and remember what follows from weights.
+@njit(nogil=True, error_model="numpy")
+def _of_period(places: tuple[Ints, Ints], load: Floats, later: Floats, lasting: Floats, drift: float) -> float:
+    """Return the information about a factor of the later period.
 
-        Parameters
-        ----------
-        weight : (N,) precision within units
-        """
-        rows = self.rows
-        information = self.of_period(self._by_unit(weight), self._by_unit(weight * rows.later))
-        if self.everywhere:
-            return information
-        acting = weight * self.acts
-        self.cause = self._by_unit(acting)
-        pulled = self._projected(self.later)[0]
-        self.common = self._product(self._by_unit(acting * rows.later), self.cause, pulled)
-        pulled, self.acting = self._projected(self.cause)
-        alone = self._product(self.cause, self.cause, pulled)
-        return float((alone - self.shift * self.common**2).sum())
+    Parameters
+    ----------
+    places : `application` and `block` of `FunctionRows`
+    load, later : (U,) precision of the rows of units, and of those of the later period
+    lasting : (U,) variance between units
+    drift : as of `_fitted`
+    """
+    units, blocks = np.zeros((9, len(load))), np.zeros((4, len(places[0])))
+    units[_LOAD] = load
+    units[_LATER] = units[_CAUSE] = units[_BOTH] = later
+    return _informed(places, units, lasting, drift, (blocks, np.zeros((5, places[0].max() + 1))))
 
-    def of_period(self, load: Floats, later: Floats) -> float:
-        """Return the information about a factor of the later period, and remember what follows from it.
 
-        Parameters
-        ----------
-        load, later : (U,) precision of the rows of units, and of those of the later period
-        """
-        self.load, self.later, self.cause = load, later, later
-        self.shrinkage = 1.0 / (1.0 + load * self.rows.lasting)
-        self.precision = self._by_block(load)
-        pulled, self.period = self._projected(later)
-        own = self._product(later, later, pulled)
-        self.acting, self.common = self.period, own
-        self.shift = tied(own, self.drift)
-        return float((own - self.shift * own**2).sum())
+@njit(cache=False, borrows=True, error_model="numpy")
+def _add_up(unit: Ints, rows: tuple[Floats, Floats], acting: tuple[Floats, Floats], units: Floats) -> None:
+    """Fill in sums over units; `rows` are weights and values, `acting` as of `_fitted`."""
+    (weight, values), (later, acts) = rows, acting
+    units[:] = 0.0
+    for row in range(len(unit)):
+        own, value = unit[row], weight[row] * values[row]
+        units[_LOAD, own] += weight[row]
+        units[_LATER, own] += weight[row] * later[row]
+        units[_CAUSE, own] += weight[row] * acts[row]
+        units[_BOTH, own] += weight[row] * acts[row] * later[row]
+        units[_VALUE, own] += value
+        units[_VALUE_LATER, own] += value * later[row]
+        units[_VALUE_CAUSE, own] += value * acts[row]
 
-    def solved(self, weight: Floats, wanted: Floats) -> tuple[float, float, Floats]:
-        """Return the factor's logarithm, its information, and (N,) levels with deviations.
 
-        Parameters
-        ----------
-        weight : (N,) precision within units
-        wanted : (N,) values that are fitted
-        """
-        rows, information = self.rows, self.information(weight)
-        if information <= 1e-12:
-            return 0.0, 0.0, wanted
-        values = weight * wanted
-        pulled, levels = self._projected(self._by_unit(values))
-        pull = self._product(self._by_unit(values * rows.later), self.later, pulled)
-        score = pull if self.everywhere else self._product(self._by_unit(values * self.acts), self.cause, pulled)
-        log = float((score - self.shift * self.common * pull).sum()) / information
-        moved = self.shift * (pull - log * self.common)
-        level = levels - log * self.acting - moved[rows.application] * self.period
-        return log, information, level[rows.within] + moved[rows.owner] * rows.later
+@njit(cache=False, borrows=True, error_model="numpy")
+def _informed(
+    places: tuple[Ints, Ints], units: Floats, lasting: Floats, drift: float, sums: tuple[Floats, Floats]
+) -> float:
+    """Return the information about the factor, and fill in the sums of blocks and applications that it follows from."""
+    (_, block), (blocks, products) = places, sums
+    blocks[_PRECISION] = 0.0
+    for own in range(len(block)):
+        units[_SHRUNK, own] = 1.0 / (1.0 + units[_LOAD, own] * lasting[own])
+        blocks[_PRECISION, block[own]] += units[_LOAD, own] * units[_SHRUNK, own]
+    _project(block, units, _LATER, blocks, _PERIOD)
+    _multiply(places, units, (_LATER, _LATER), products, _OWN)
+    _multiply(places, units, (_BOTH, _CAUSE), products, _COMMON)
+    _project(block, units, _CAUSE, blocks, _ACTING)
+    _multiply(places, units, (_CAUSE, _CAUSE), products, _ALONE)
+    information = 0.0
+    for at in range(products.shape[1]):
+        shift = _shift(products[_OWN, at], drift)
+        information += products[_ALONE, at] - shift * products[_COMMON, at] ** 2
+    return information
 
-    def freedom(self) -> float:
-        """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both."""
-        rows, by_unit = self.rows, (self.cause, self.load - self.cause)
-        within, without = (np.bincount(rows.block, units, len(rows.application)) for units in by_unit)
-        mixed = ((within > 0) & (without > 0))[rows.block]
-        sides = []
-        for units in (part * mixed for part in by_unit):
-            sides.append(float(units.sum() ** 2 / (units**2).sum()) if units.any() else 0.0)
-        if min(sides) <= 1.0:
-            return PRIOR_CLUSTERS
-        spread = sum(1.0 / (side**2 * (side - 1.0)) for side in sides)
-        return PRIOR_CLUSTERS + sum(1.0 / side for side in sides) ** 2 / spread
 
-    def _projected(self, inside: Floats) -> tuple[Floats, Floats]:
-        """Return (U,) what is taken from values by unit to project out levels, and (B,) these levels.
+@njit(cache=False, borrows=True, error_model="numpy")
+def _solved(
+    places: tuple[Ints, Ints], units: Floats, sums: tuple[Floats, Floats], drift: float, information: float
+) -> float:
+    """Return the factor's logarithm, and fill in blocks' levels and applications' products with values."""
+    blocks, products = sums
+    _project(places[1], units, _VALUE, blocks, _LEVELS)
+    _multiply(places, units, (_VALUE_LATER, _LATER), products, _PULL)
+    _multiply(places, units, (_VALUE_CAUSE, _CAUSE), products, _SCORE)
+    score = 0.0
+    for at in range(products.shape[1]):
+        shift = _shift(products[_OWN, at], drift)
+        score += products[_SCORE, at] - shift * products[_COMMON, at] * products[_PULL, at]
+    return score / information
 
-        Parameters
-        ----------
-        inside : (U,) weighted sums of the values
-        """
-        levels = self._by_block(inside) / self.precision
-        own = (1.0 - self.shrinkage) * inside / self.load + self.shrinkage * levels[self.rows.block]
-        return own, levels
 
-    def _product(self, both: Floats, left: Floats, pulled: Floats) -> Floats:
-        """Return (A,) products of values in the metric of the inverse covariance, levels projected out.
+@njit(cache=False, borrows=True, error_model="numpy")
+def _moved(products: Floats, at: int, drift: float, log: float) -> float:
+    """Return the deviation of an application's later period."""
+    moved: float = products[_PULL, at] - log * products[_COMMON, at]
+    return _shift(products[_OWN, at], drift) * moved
 
-        Parameters
-        ----------
-        both, left : (U,) weighted sums of both values' products, and of the one's
-        pulled : (U,) of the other, as from `_projected`
-        """
-        return np.bincount(self.of_unit, both - left * pulled).astype(np.float64)
 
-    def _by_unit(self, values: Floats) -> Floats:
-        return np.bincount(self.rows.unit, values, len(self.rows.block)).astype(np.float64)
+@njit(cache=False, borrows=True, error_model="numpy")
+def _project(block: Ints, units: Floats, values: int, blocks: Floats, levels: int) -> None:
+    """Fill in the levels that values have in blocks, and what is taken from the values by unit to project them out."""
+    blocks[levels] = 0.0
+    for own in range(len(block)):
+        blocks[levels, block[own]] += units[values, own] * units[_SHRUNK, own]
+    for own in range(blocks.shape[1]):
+        blocks[levels, own] /= blocks[_PRECISION, own]
+    for own in range(len(block)):
+        shrunk = units[_SHRUNK, own]
+        alone = (1.0 - shrunk) * units[values, own] / units[_LOAD, own]
+        units[_PULLED, own] = alone + shrunk * blocks[levels, block[own]]
 
-    def _by_block(self, inside: Floats) -> Floats:
-        return np.bincount(self.rows.block, inside * self.shrinkage, len(self.rows.application)).astype(np.float64)
+
+@njit(cache=False, borrows=True, error_model="numpy")
+def _multiply(places: tuple[Ints, Ints], units: Floats, which: tuple[int, int], products: Floats, into: int) -> None:
+    """Fill in products of values in the metric of the inverse covariance, levels projected out.
+
+    Parameters
+    ----------
+    places : application of each block, block of each unit
+    units : sums over units, with what is taken from the one value by `_project`
+    which : sums of both values' products, and of the other's
+    products : of applications
+    into : which of them
+    """
+    application, block = places
+    products[into] = 0.0
+    for own in range(len(block)):
+        product = units[which[0], own] - units[which[1], own] * units[_PULLED, own]
+        products[into, application[block[own]]] += product
+
+
+@njit(cache=False, borrows=True)
+def _shift(own: float, drift: float) -> float:
+    """Return `tied` of a product."""
+    return 1.0 / (own + 0.5 / drift) if drift > 0.0 else 0.0
