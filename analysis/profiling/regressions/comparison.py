@@ -361,14 +361,15 @@ def _rows(
     near = statistic.data >= _LEAST_CHI2
     close = np.unique(np.repeat(np.arange(len(functions)), np.diff(statistic.indptr))[near])
     common = common_changes(known.sums, len(functions))
-    designs: dict[int, dict[Cause, Floats]] = {}
+    designs, names = dict[int, dict[Cause, Floats]](), functions.to_numpy(object)
     having = _having(known.cells, close[large[close]])
     for function, here in having.items():
         column = slice(*statistic.indptr[function : function + 2])
         at, other = _first_two(fits, statistic.indices[column].astype(np.int64), statistic.data[column])
         cause = fits.causes[at]
         for i in here:
-            designs[i] = dict(zip(known.sums[i].causes, known.sums[i].design, strict=True))
+            if i not in designs:
+                designs[i] = dict(zip(known.sums[i].causes, known.sums[i].design, strict=True))
         # Applications have levels of their own, so those where the cause does not act say nothing of it.
         acting = [i for i in here if cause in designs[i] and designs[i][cause].any()]
         parts = [known.cells[i] for i in acting]
@@ -381,7 +382,7 @@ def _rows(
         first = float(fits.at(statistic, at, function))
         rival = fits.causes[other] if other >= 0 else None
         yield (
-            functions[function],
+            names[function],
             cause.dimension,
             cause.value,
             cause.application,
