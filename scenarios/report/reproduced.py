@@ -97,13 +97,15 @@ def _missing(present: Collection[str]) -> Iterator[Section]:
 
 def _not_measured(row: Row, criteria: Sequence[Criterion]) -> tuple[Cell, ...]:
     """Return a line of a row that was not measured, with the criteria that are on record."""
-    findings = [criterion for criterion in criteria if criterion.kind == "finding"] or criteria
-    verdict = overall(criterion.verdict for criterion in findings) if criteria else "never measured"
-    holding = f", {sum(criterion.holds for criterion in findings)} of {len(findings)}" if criteria else ""
+    findings = [criterion for criterion in criteria if criterion.kind == "finding"]
+    judged = findings or criteria
+    verdict = ("" if findings else "check ") + overall(criterion.verdict for criterion in judged)
+    holding = f", {sum(criterion.holds for criterion in judged)} of {len(judged)}"
+    recorded = verdict + holding if criteria else "never measured"
     failing = "; ".join(str(criterion) for criterion in criteria if not criterion.holds)
     mark: Mark = "bad" if failing else ""
     command = Cell(f"wsc reproduce {row.id}")
-    return Cell(row.id), Cell(row.what), Cell(verdict + holding, mark), Cell(failing), command
+    return Cell(row.id), Cell(row.what), Cell(recorded, mark), Cell(failing), command
 
 
 def _measured_in(file: Path) -> Reproduction:

@@ -110,6 +110,8 @@ def test_the_page_has_the_record_of_what_was_not_measured_here(monkeypatch):
     assert line["recorded"] == "does not hold, 3 of 4"
     assert "true in 0 of 10 worlds" in line["what does not hold, recorded"]
     assert line["command"] == "wsc reproduce wsmeter/fig9"
+    (check,) = reproduced._missing(set(ROWS) - {"wsmeter/fig4"})
+    assert check.blocks[0].rows[0][2].text == "check holds, 2 of 2"
     monkeypatch.setattr(record, "_rows", dict)
     assert told()["recorded"] == "never measured"
     assert list(reproduced._missing(set(ROWS))) == []
