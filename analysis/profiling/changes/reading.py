@@ -28,7 +28,7 @@ MIN_SAMPLES = 20
 """Samples of a function over all time from which it is looked at."""
 _TAGS = ("platform", "datacentre")
 """Tags of strata within whose values functions may be looked at."""
-_TAKEN = 250_000
+_ENTRIES_AT_ONCE = 250_000
 """Entries that are taken at once."""
 _MOST_PARTS = 24
 """Values of these, the first in order, that have sums of their own: each takes 32 bytes a function."""
@@ -96,8 +96,8 @@ def _entries_of(counted: "CountedSamples", part: int, function: AnyInts) -> "Ite
     key, place, count = counted.counts(part)
     taken = count if counted.whole else counted.taken(part)
     in_order = ordered(key, np.arange(len(key), dtype=np.int32))
-    for begin in range(0, len(key), _TAKEN):
-        rows = in_order[begin : begin + _TAKEN]
+    for begin in range(0, len(key), _ENTRIES_AT_ONCE):
+        rows = in_order[begin : begin + _ENTRIES_AT_ONCE]
         keys, samples = key[rows], taken[rows]
         yield _Entries(keys, function[place[rows]], samples, count[rows] * scale[keys], samples, samples)
 

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.profiling import counted_shares
@@ -14,6 +16,7 @@ from analysis.profiling.counted_shares import CountedStacks, counted_moments
 from analysis.profiling.database import Database
 from analysis.profiling.intervals import ClusteredProfile, ShareMoments, share_intervals
 from analysis.profiling.query import Query, QueryError
+from analysis.profiling.storage import TAKEN
 from tests.helpers.profile_tables import random_tables, write_folder
 
 QUERIES = (
@@ -127,3 +130,21 @@ def test_sums_of_stacks_beyond_64_bits_are_exact(tmp_path, count, period):
         assert sum(value.tolist()) == sum(expected["value"].tolist()) >= 2**64
         assert value.dtype == object
         assert len(stack) >= len(expected)
+
+
+def test_samples_that_stand_for_several_counts_are_counted_once(tmp_path):
+    """As of imports: a row has more counts than samples were taken, and rows without counts say nothing."""
+    tables = random_tables(3)
+    rows = tables["samples"]
+    rows["count"] = rows["count"] * (np.arange(len(rows)) % 3)
+    taken = (np.arange(len(rows)) % 2 + 1) * (rows["count"] > 0)
+    query, folder = Query(by=("function",)), write_folder(tmp_path, tables)
+    file = pq.read_table(folder / "samples.parquet")
+    pq.write_table(file.append_column(TAKEN, pa.array(taken)), folder / "samples.parquet")
+    with Database([folder]) as database:
+        answer = counted_moments(database, query)
+        expected = ShareMoments.of(ClusteredProfile.of(database.clustered(query, "visit"), "visit"))
+    told = dict(zip(answer.keys["function"], answer.samples, strict=True))
+    assert told == dict(zip(expected.keys["function"], expected.samples, strict=True))
+    assert sum(told.values()) < rows["count"].sum()
+    assert answer.share.sum() == pytest.approx(1.0)
