@@ -53,6 +53,13 @@ def test_numbers_stand_flush_right_and_words_flush_left():
     assert lines[2].index("a") == lines[3].index("bb")
 
 
+def test_of_very_many_rows_every_one_is_printed_once():
+    rows = [(f"job {number}", "1%") for number in range(1000, 1253)]
+    lines = printed(Section("", (table(("job", "CPU"), rows),))).splitlines()
+    assert [tuple(line.strip().rsplit(maxsplit=1)) for line in lines[-len(rows) :]] == rows
+    assert len(lines) == len(rows) + 2
+
+
 def test_an_empty_table_says_nothing():
     assert printed(Section("", (table(("job", "CPU"), [], title="by job"),))) == ""
 

@@ -13,6 +13,7 @@ from models.randomness import stream
 from scenarios.commands.app import app
 from scenarios.profiling.intervals import significant, with_change
 from scenarios.views.tables import value_text
+from scenarios.web import differences
 from scenarios.web.application import application
 from scenarios.web.differences import Side, frames
 from scenarios.web.tree import PathFrames, Tree
@@ -81,6 +82,12 @@ def test_only_frames_that_are_large_on_both_sides_together_are_tested():
     tree = Tree(PathFrames.of(paths), after, before)
     (tested,) = frames([tree], Side(before.astype(float), moments), Side(after.astype(float), moments))
     assert {tree.name(number) for number in tested} == {"main", "f0", "f1", "f3"}
+
+
+def test_functions_are_those_of_all_frames_however_many_are_looked_up_at_a_time(grown, monkeypatch):
+    whole = said(harmless(ask(application(grown), f"/flamediff?{SIDES}")))
+    monkeypatch.setattr(differences, "_AT_ONCE", 7)
+    assert said(harmless(ask(application(grown), f"/flamediff?{SIDES}"))) == whole
 
 
 def test_frames_are_coloured_where_the_change_is_beyond_chance(grown):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.profiling.changes import scan as module
 from analysis.profiling.changes.scan import Geometry, Noise, lengths, scan, screened, threshold
 from models.randomness import stream
 from tests.helpers import readable_scan
@@ -62,12 +63,20 @@ def test_roots_beyond_a_bound_are_found_without_the_others(seed, bound, drift, r
         assert near[beyond.any(axis=1)].all()
 
 
-@given(seed=st.integers(0, 10**6), machines=st.integers(1, 4), reach=st.sampled_from([0, 4, 8]))
+@given(
+    seed=st.integers(0, 10**6),
+    machines=st.integers(1, 4),
+    reach=st.sampled_from([0, 4, 8]),
+    edges=st.sampled_from([1, 30, 10**5]),
+)
 @settings(max_examples=15, deadline=None)
-def test_machines_enter_windows_as_in_the_readable_twin(seed, machines, reach):
+def test_machines_enter_windows_as_in_the_readable_twin(seed, machines, reach, edges):
+    """One machine at a time, two, or all."""
     period = day = 4
     exposure = stream(seed, "readable machines").gamma(1.0, 1.0, (machines, 15))
-    geometry = Geometry.of(exposure, day, period, reach)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "_MACHINE_EDGES", edges)
+        geometry = Geometry.of(exposure, day, period, reach)
     for at, length in enumerate(geometry.lengths):
         for end in range(length + period, 16):
             twin = readable_scan.machine_parts(exposure.tolist(), end, length, day, period, reach=reach)

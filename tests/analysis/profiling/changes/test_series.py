@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.profiling.changes import reading, spread
 from analysis.profiling.changes import series as module
-from analysis.profiling.changes import spread
 from analysis.profiling.changes.detection import WatchCriteria, changes
 from analysis.profiling.changes.reading import WatchSpan, read
 from analysis.profiling.changes.spread import Spread, smoothed
@@ -45,6 +45,7 @@ def test_series_and_their_noise_are_those_of_dense_tables(profile, monkeypatch, 
     """Functions one at a time or all at once: what is expected, at home and excess against loops over a dense table."""
     monkeypatch.setattr(module, "_DENSE_COUNTS", together)
     monkeypatch.setattr(spread, "_TOGETHER", together)
+    monkeypatch.setattr(reading, "_TAKEN", 3 * together)
     rows, folder = profile
     with Database([folder]) as database:
         series = read(database, "cycles", WatchSpan(width_s=6 * 3600.0))
