@@ -143,7 +143,7 @@ class Database:
         """Return the events of which samples have call paths, in alphabetical order."""
         # One of an event is soon found, or from the bounds of row groups it is clear that there is none.
         any_of = "SELECT event FROM samples WHERE event = ? AND stack >= 0 AND count > 0 LIMIT 1"
-        events = sorted(self.units())
+        events = self.events()
         return self._answered(
             ("with stacks",), lambda cursor: [name for event in events for name in column(cursor, any_of, event)]
         )

@@ -543,3 +543,12 @@ def test_call_paths_are_checked_anew_where_files_are_replaced(tmp_path):
         write_folder(tmp_path, tables)
         with pytest.raises(ProfileError, match="stack"):
             database.stacks(Query("cpu_time"))
+
+
+def test_events_with_call_paths_are_named_though_they_have_no_rate(tmp_path):
+    tables = random_tables(1)
+    tables["rates"] = tables["rates"][tables["rates"]["event"] != "cpu_time"]
+    with Database([write_folder(tmp_path, tables)]) as database:
+        assert database.with_stacks() == ["cpu_time"]
+        with pytest.raises(ProfileError, match="no period of cpu_time"):
+            database.inclusive(Query("cpu_time"))
