@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from analysis.profiling.changes import reading, spread
@@ -12,6 +13,7 @@ from analysis.profiling.changes.spread import Spread, smoothed
 from analysis.profiling.changes.watching import watch
 from analysis.profiling.database import Database
 from analysis.profiling.query import QueryError
+from analysis.profiling.storage import write_samples
 from models.randomness import stream
 from tests.helpers.profile_tables import long_form, random_tables, write_folder
 
@@ -38,6 +40,23 @@ def test_series_are_the_sums_of_the_rows(profile):
     value = own.groupby("function")["value"].sum().astype(float)
     told = pd.Series(series.weight * series.counts().sum(axis=1), series.functions) / series.everything.sum()
     assert told.to_dict() == pytest.approx((value / value.sum()).to_dict())
+
+
+def test_samples_that_stand_for_several_are_counted_once_and_cost_what_they_stand_for(tmp_path):
+    tables = random_tables(3, rows=3000, visits=40, processes=150)
+    tables["visits"]["collection"] = "fleet"
+    taken = tables["samples"]["count"]
+    tables["samples"] = tables["samples"].assign(count=taken * (1 + tables["samples"]["location"] % 3))
+    folder = write_folder(tmp_path, tables)
+    table = pa.Table.from_pandas(tables["samples"].assign(taken=taken), preserve_index=False)
+    write_samples(folder / "samples.parquet", [table], taken=True)
+    with Database([folder]) as database:
+        series = read(database, "cycles", WatchSpan(width_s=6 * 3600.0))
+    rows = long_form({**tables, "samples": tables["samples"].assign(taken=taken)}).query("event == 'cycles'")
+    sums = rows.groupby("function")[["taken", "value"]].sum().loc[series.functions].astype(float)
+    np.testing.assert_array_equal(series.counts().sum(axis=1), sums["taken"])
+    share = series.weight * series.counts().sum(axis=1) / series.everything.sum()
+    assert share == pytest.approx((sums["value"] / rows["value"].astype(float).sum()).to_numpy())
 
 
 @pytest.mark.parametrize("together", [1, 10**6])
