@@ -1,6 +1,6 @@
 """Changes on one platform or in one data centre are found beside what the rest of the fleet hides, and told once."""
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,12 @@ from analysis.profiling.changes.parts import (
     scanned_series,
 )
 from analysis.profiling.changes.reading import WatchSpan, read
-from analysis.profiling.changes.scan import threshold
+from analysis.profiling.changes.scan import Geometry, threshold
 from analysis.profiling.database import Database
 from benchmarks.watch import series_of
 from models.randomness import stream
 from tests.helpers.drawn_profiles import write
-from tests.helpers.profile_tables import random_tables, write_folder
+from tests.helpers.profile_tables import long_form, random_tables, write_folder
 from tests.helpers.watched_fleets import Design, WatchedFleet
 
 DESIGN = Design(functions=8, days=20)
@@ -182,3 +182,21 @@ def test_machines_of_a_part_differ_as_they_do_there(tmp_path):
     row = list(series.functions).index("f12")
     excess = {part.value: float(part.excess[row]) for part in series.parts_of}
     assert excess["odd"] > 4.0 * excess["even"]
+
+
+def test_windows_of_a_part_are_of_its_machines_alone(tmp_path):
+    tables = random_tables(3, rows=4000, visits=120, processes=300)
+    machine = np.arange(120) % 10
+    platform = np.where(machine < 3, "rome", "haswell")
+    tables["visits"] = tables["visits"].assign(collection="fleet", machine=machine, platform=platform)
+    with Database([write_folder(tmp_path, tables)]) as database:
+        series = read(database, "cycles", WatchSpan(width_s=6 * 3600.0))
+    clock, rows = series.clock, long_form(tables).query("event == 'cycles'")
+    bins = ((rows["start_s"] - clock.since_s) // (6 * 3600.0)).astype(int)
+    exposure = np.zeros((10, clock.bins))
+    np.add.at(exposure, (rows["machine"], bins), rows["count"])
+    parts = {part.value: part for part in series.parts_of if part.dimension == "platform"}
+    for value, machines in (("rome", exposure[:3]), ("haswell", exposure[3:])):
+        expected, told = Geometry.of(machines, clock.day, clock.period), parts[value].geometry_of(0)
+        for own, twin in zip(astuple(told), astuple(expected), strict=True):
+            np.testing.assert_allclose(own, twin, rtol=1e-9)
