@@ -64,7 +64,7 @@ def test_series_and_their_noise_are_those_of_dense_tables(profile, monkeypatch, 
     """Functions one at a time or all at once: what is expected, at home and excess against loops over a dense table."""
     monkeypatch.setattr(module, "_DENSE_COUNTS", together)
     monkeypatch.setattr(spread, "_TOGETHER", together)
-    monkeypatch.setattr(reading, "_TAKEN", 3 * together)
+    monkeypatch.setattr(reading, "_ENTRIES_AT_ONCE", 3 * together)
     rows, folder = profile
     with Database([folder]) as database:
         series = read(database, "cycles", WatchSpan(width_s=6 * 3600.0))
