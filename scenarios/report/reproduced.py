@@ -101,7 +101,7 @@ def _not_measured(row: Row, criteria: Sequence[Criterion]) -> tuple[Cell, ...]:
     judged = findings or criteria
     verdict = ("" if findings else "check ") + overall(criterion.verdict for criterion in judged)
     holding = f", {sum(criterion.holds for criterion in judged)} of {len(judged)}"
-    recorded = verdict + holding if criteria else "never measured"
+    recorded = verdict + holding if criteria else "not on record"
     failing = "; ".join(str(criterion) for criterion in criteria if not criterion.holds)
     mark: Mark = "bad" if failing else ""
     command = Cell(f"wsc reproduce {row.id}")

@@ -113,5 +113,5 @@ def test_the_page_has_the_record_of_what_was_not_measured_here(monkeypatch):
     (check,) = reproduced._missing(set(ROWS) - {"wsmeter/fig4"})
     assert check.blocks[0].rows[0][2].text == "check holds, 2 of 2"
     monkeypatch.setattr(record, "_rows", dict)
-    assert told()["recorded"] == "never measured"
+    assert told()["recorded"] == "not on record"
     assert list(reproduced._missing(set(ROWS))) == []
