@@ -316,9 +316,10 @@ def design(clustered: pd.DataFrame, *, cluster: str = "machine") -> ProfileTotal
     data = ClusteredProfile.of(clustered, cluster)
     if len(data.size) < 2:
         raise NotEnoughDataError(2, len(data.size), f"clusters ({cluster})")
-    error = float(share_variances(data).sum())
+    error, apart = float(share_variances(data).sum()), float(1.0 - data.shares @ data.shares)
     samples = float(data.samples.sum())
-    effective = float(1.0 - data.shares @ data.shares) / error if error > 0 else samples
+    # Of one key the error is 0, but for rounding.
+    effective = apart / error if error > 0 and apart > ROUNDING else samples
     return ProfileTotals(round(samples), len(data.size), effective, samples / effective, _weighting(data))
 
 

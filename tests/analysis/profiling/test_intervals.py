@@ -265,3 +265,12 @@ def test_intervals_of_some_are_those_that_they_have_among_all():
     expected = among_all.loc[some["function"]].reset_index()
     assert set(some["function"]) == {"f3", "f7"}
     pd.testing.assert_frame_equal(some, expected)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_profile_of_one_key_is_worth_its_samples(seed):
+    """Rounding left an error of some 1e-17, by which nothing was divided."""
+    samples = stream(seed, "one key").integers(1, 10**10, 11)
+    rows = {"f": "only", "machine": range(11), "samples": samples, "value": samples * 0.3}
+    worth = design(pd.DataFrame(rows))
+    assert (worth.effective_samples, worth.design_effect) == (samples.sum(), 1.0)
