@@ -536,12 +536,11 @@ def _compare(scratch: Floats, back: int, reach: int) -> None:
 def _any_beyond(scratch: Floats, width: int, square: float) -> bool:
     """Return whether any window may be beyond the bound if machines and days are alike; a dispersion is at least 1.
 
-    There is no branch within, so that several windows are looked at by one instruction.
+    There is no branch within, so that several windows are looked at by one instruction. Windows that begin with the
+    first bin are compared with nothing.
     """
     size, observed, mean = scratch[2], scratch[3], scratch[4]
     any_beyond = False
-    for at in range(min(width, len(size))):
-        any_beyond |= _beyond(mean[at], size[at], observed[at], square)
     for at in range(len(size) - width):
         end = at + width
         any_beyond |= _beyond(mean[end] - mean[at], size[end] - size[at], observed[end] - observed[at], square)
@@ -598,11 +597,9 @@ def _screen(
             if not _any_beyond(scratch, width, square):
                 continue
             days = max(length / day, 1.0)
-            for at in range(counts.shape[1]):
-                all_of, count, own, inner = scratch[2, at], scratch[3, at], scratch[4, at], scratch[5, at]
-                if at >= width:
-                    all_of, count = all_of - scratch[2, at - width], count - scratch[3, at - width]
-                    own, inner = own - scratch[4, at - width], inner - scratch[5, at - width]
+            for at in range(width, counts.shape[1]):
+                all_of, count = scratch[2, at] - scratch[2, at - width], scratch[3, at] - scratch[3, at - width]
+                own, inner = scratch[4, at] - scratch[4, at - width], scratch[5, at] - scratch[5, at - width]
                 if not _beyond(own, all_of, count, square):
                     continue
                 part = own / max(all_of, 1e-300)
