@@ -31,7 +31,11 @@ def day_of(counts, dtype):
     first = np.append(0, np.cumsum((counts > 0).sum(axis=0)))
     key = np.array([visit for visit, _ in entries], dtype=np.int32)
     samples = np.array([counts[entry] for entry in entries], dtype=dtype)
-    return DayCounts(first, key, samples, np.append(counts.sum(axis=1), 0).astype(float))
+    return DayCounts(first, key, samples, np.append(counts.sum(axis=1), 3).astype(float))
+
+
+def test_among_no_pairs_none_is_found():
+    assert not len(module._found(np.zeros(0, dtype=np.int64), np.array([3])))
 
 
 @pytest.mark.parametrize("together", [1, 10**6])
