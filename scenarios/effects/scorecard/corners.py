@@ -50,7 +50,7 @@ _DRAWN = "drawn_"
 _JOBS_PER_MACHINE = 0.65
 _UNIFORM = 1.0075
 """By how much less CPI new code has."""
-_UNLIKE = 0.02
+UNLIKE = 0.02
 """Spread between jobs of the logarithm of that, where each gains differently: about a third lose."""
 
 _PERSISTENCE = "population.behaviour.input_log_sd"
@@ -165,7 +165,7 @@ def world(where: Corner, seed: int, machines: int = 1000) -> Scenario:
         raise TypeError(f"{BASE} is no fleet with a feature")
     if where.change in {"governor", "platform"}:
         return scenario
-    code = _compiled(drawn_names(scenario.population, seed), _UNLIKE if where.change == "jobs" else 0.0, seed)
+    code = _compiled(drawn_names(scenario.population, seed), UNLIKE if where.change == "jobs" else 0.0, seed)
     return replace(scenario, feature=replace(scenario.feature, name="new compiler", governor=None, software=code))
 
 

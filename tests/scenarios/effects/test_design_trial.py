@@ -15,11 +15,16 @@ def test_the_worst_of_plans_is_told():
     assert worst(rows) == pytest.approx((0.05, 0.25))
 
 
+@pytest.mark.parametrize("fleet", [corner for corner, _ in design_trial.FLEETS])
+def test_plans_are_told_of_the_kind_of_feature_that_a_fleet_has(fleet):
+    assert corners.corner(fleet).change in design_trial.SPREADS
+
+
 def test_a_small_fleet_is_planned_and_judged_in_every_design(monkeypatch):
     monkeypatch.setattr(design_trial, "_WEEK", 2)
     monkeypatch.setattr(design_trial, "_LAST", 6)
     monkeypatch.setattr(design_trial, "_SCHEDULES", 1)
-    made = judged("uniform.3", machines=40, draws=40)
+    made = judged("base.3", machines=40, draws=40)
     assert [row["design"] for row in made["rows"]] == [
         "1 day after 1 day",
         "2 days after 2 days",
