@@ -552,3 +552,10 @@ def test_events_with_call_paths_are_named_though_they_have_no_rate(tmp_path):
         assert database.with_stacks() == ["cpu_time"]
         with pytest.raises(ProfileError, match="no period of cpu_time"):
             database.inclusive(Query("cpu_time"))
+
+
+def test_samples_that_count_nothing_have_no_call_paths(tmp_path):
+    tables = random_tables(1)
+    tables["samples"].loc[tables["samples"]["stack"] >= 0, "count"] = 0
+    with Database([write_folder(tmp_path, tables)]) as database:
+        assert database.with_stacks() == []

@@ -71,6 +71,27 @@ def test_they_are_those_of_a_merge_by_names(seed, by, monkeypatch):
     )
 
 
+def coded_apart(answer):
+    """Return an answer whose processes and places are tables of their own, in no order."""
+    parts = []
+    for names in (["machine", "day"], ["function", "symbolised"]):
+        number, first = answer.groupby(names, sort=False).ngroup(), answer[names].drop_duplicates(ignore_index=True)
+        parts.append((first[::-1].reset_index(drop=True), (len(first) - 1 - number).to_numpy(np.int32)))
+    (processes, process), (places, place) = parts
+    value = answer["value"].to_numpy()
+    return CodedAnswer(CodedKeys(processes, places, process, place), value, int(value.sum()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sides_may_have_other_processes_and_places(seed, monkeypatch):
+    monkeypatch.setattr(differences, "_AT_ONCE", 7)
+    rng = np.random.default_rng(seed)
+    a, b = answer_of(rng, 90, BY), answer_of(rng, 60, BY).query("function != 'main'").reset_index(drop=True)
+    difference = Difference.of(coded_apart(a), coded_apart(b), BY)
+    table = difference.table(difference.greatest(difference.change, len(difference)))
+    pd.testing.assert_frame_equal(table, by_names(a, b, BY))
+
+
 def test_an_answer_beside_nothing_is_itself():
     answer = answer_of(np.random.default_rng(0), 20, BY)
     difference = Difference.of(coded(answer.head(0), BY), coded(answer, BY), BY)
