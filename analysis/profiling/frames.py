@@ -160,7 +160,7 @@ class _Codes:
     def at(self, location: AnyInts) -> AnyInts:
         """Return the codes of (n,) locations, −1 of those that are not there."""
         none, first = len(self.location) - 1, int(self.location[0])
-        if none and int(self.location[none - 1]) - first == none - 1:  # without gaps, so each is where its number says
+        if int(self.location[none - 1]) - first == none - 1:  # without gaps, so each is where its number says
             place = np.clip(location.astype(np.int64) - first, 0, none)
         else:
             place = np.searchsorted(self.location, location)

@@ -337,7 +337,8 @@ def drift_of(series: CountSeries) -> tuple[Floats, Floats, Noise]:
     shared = series.concentration()
     longest = max(length for length in series.geometry.lengths if 2 * length <= clock.bins)
     steps = {clock.day: clock.day} | ({longest: longest // 2} if longest >= 2 * clock.day else {})
-    days, windows = (*_Squares.of(series, steps, shared), None)[:2]
+    days, *longer = _Squares.of(series, steps, shared)
+    windows = longer[0] if longer else None
     own = common = walk = 0.0
     for _ in range(_ROUNDS_OF_DRIFT):
         own = days.fitted((0, common, walk))

@@ -259,8 +259,8 @@ class _Reading:
         del function, samples
         day = DayCounts(first, *by_function, own)
         del by_function
-        for sums, of_keys in zip((self._exposure, self._by_machine), self._where.columns, strict=True):
-            np.add.at(sums, of_keys, own)
+        for sums, columns in zip((self._exposure, self._by_machine), self._where.columns, strict=True):
+            np.add.at(sums, columns, own)
         column = self._where.columns[0].astype(np.int32 if len(self._exposure) <= _MOST[-1][1] else np.int64)
         self._days.append(ShelvedDay(first, self._shelf.put(column[day.key]), self._shelf.put(narrow(day.samples))))
         self._spread.add(day)
