@@ -324,7 +324,7 @@ MEASURED_AS = dict.fromkeys(("crossplatform/table5", "crossplatform/table6"), "c
 """Rows that the function of another measures."""
 
 
-def test_every_finding_has_a_world_without_it():
+def test_every_finding_of_a_paper_has_a_world_without_it():
     """It is in the table above, or named by a test that names the row, or what measures it, too."""
     sources = [
         set(re.findall(r"[\w/-]+", file.read_text("utf-8")))
@@ -335,7 +335,7 @@ def test_every_finding_has_a_world_without_it():
         (row["id"], criterion["name"])
         for row in json.loads(RECORD.read_text("utf-8"))
         for criterion in row["criteria"]
-        if criterion["kind"] == "finding"
+        if criterion["kind"] == "finding" and not row["id"].startswith("world/")
     ]
     untried = [
         (row, name)
