@@ -29,6 +29,7 @@ from scenarios.files.loader import load, settings
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
+from scenarios.profiling.core_seconds import TOGETHER, CollectorSeconds, CollectorStudy, judged, summary
 from scenarios.runs.execution import obtain
 from tests.analysis.figures.gwp.test_profiles import MIX, by_machine, days, machines
 from tests.analysis.figures.wsmeter import test_customer as customers
@@ -173,14 +174,6 @@ def split_machines():
     return square_root.measure(by_machine(counts), np.random.default_rng(6))
 
 
-def core_seconds(**values):
-    """What the row makes of a study of many collectors that comes out otherwise."""
-    names = ("by_fleet_bias", "by_platform_bias", "bias", "spread", "coverage_error", "draws", "visits")
-    study = dict.fromkeys(names, 0.0) | {"error": 0.01, "coverage": 0.95, "half_width": 0.03} | values
-    sources = SimpleNamespace(world=1, trial=lambda *_, **__: study)
-    return ROWS["gwp/core-seconds"].outcome(sources).measured
-
-
 RUNS = TemporaryDirectory()
 DAY = ("horizon_s=86400", "feature.rollout.start_s=0", "profiling.compiler.until_s=86400", "profiling.kernel.waves=1")
 
@@ -194,6 +187,17 @@ def profiled(row, *overrides):
     """What a row measures of a small profiled fleet of a day that is otherwise."""
     run = obtain(load("profiled_small", settings([*DAY, *overrides])), Path(RUNS.name), False, quiet)
     return ROWS[row].outcome(Sources(lambda *_: run, quiet)).measured
+
+
+FEW = ("fleet.machines=16", "population.jobs=20", "population.common_jobs=12")
+
+
+@cache
+def rarely_visited():
+    """What collectors say of core-seconds that visit each of sixteen machines once in two days."""
+    study = CollectorStudy("profiled_small", TOGETHER, (*FEW, *DAY, "profiling.collector.one_in=48"))
+    trial = asdict(summary([CollectorSeconds(**draw) for draw in judged(study, 0)["draws"]]))
+    return ROWS["gwp/core-seconds"].outcome(Sources(None, quiet, trials={"core_seconds": lambda **_: trial})).measured
 
 
 def without_symbols():
@@ -286,10 +290,8 @@ COUNTER_WORLDS = {
     ("gwp/fig6b", "cycles_instructions_correlation"): lambda: by_type(0.0, 0.0, ()),
     ("gwp/fig6b", "correlation_gap"): memory_that_follows_cycles,
     ("gwp/sqrt-law", "subset_error"): split_machines,
-    ("gwp/fig7", "error"): lambda: profiles.measure_fig7(range(14), np.full(14, 1.72), 1.6),
-    ("gwp/core-seconds", "error"): lambda: core_seconds(error=0.05),
-    ("gwp/core-seconds", "interval_holds"): lambda: core_seconds(coverage=0.8),
-    ("gwp/core-seconds", "half_width"): lambda: core_seconds(half_width=0.2),
+    ("gwp/fig7", "error"): lambda: profiled("gwp/fig7", *FEW, "profiling.collector.samples_per_s=0.1"),
+    **dict.fromkeys([("gwp/core-seconds", name) for name in ("error", "interval_holds", "half_width")], rarely_visited),
     ("gwp/shared-code", "share"): lambda: compressing(0.4),
     ("gwp/shared-code", "largest_in_one"): lambda: compressing(0.4),
     ("gwp/shared-code", "rank"): lambda: compressing(0.005),

@@ -121,16 +121,29 @@ def test_figures_show_every_design(draw, measured):
     axes.figure.savefig("/dev/null", format="png")
 
 
-def small_sources(tmp_path, asked):
+SCARCE = {"power.domain_budget_share": 0.5}
+"""Racks that share so little power that machines of a test cluster slow others."""
+
+
+def small_sources(tmp_path, asked, changed):
     def simulated(scenario, values, progress):
         asked.append((scenario, dict(values)))
-        return obtain(load(scenario, _overrides({**values, **SMALL})), tmp_path, False, progress)
+        return obtain(load(scenario, _overrides({**values, **SMALL, **changed})), tmp_path, False, progress)
 
     return Sources(simulated, lambda _what, _share: None)
 
 
-@pytest.mark.parametrize("row", ["world/rollouts", "world/packing"])
-def test_rows_are_measured_on_runs(row, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("row", "world", "fails"),
+    [
+        ("world/rollouts", SCARCE, {"far_end_machines", "far_end_instances", "far_end_added", "distance_added"}),
+        ("world/packing", {}, {"shortfall_low", "quiet_far_end", "quiet_distance", "alike_far_end"}),
+    ],
+)
+def test_rows_are_measured_on_runs_and_fail_without_their_cause(row, world, fails, tmp_path, monkeypatch):
+    """Clusters share power with their neighbours; machines are alike in the first world, and share in the others."""
+    for name, values in {"normal": WORLDS["alike"], "quiet": {}, "alike": WORLDS["quiet"]}.items():
+        monkeypatch.setitem(WORLDS, name, values)
     few = rows_of_rollouts.Effort((1, 2), 2)
     monkeypatch.setattr(rows_of_rollouts, "IN_FLEETS", few)
     monkeypatch.setattr(rows_of_rollouts, "IN_PACKS", few)
@@ -139,7 +152,8 @@ def test_rows_are_measured_on_runs(row, tmp_path, monkeypatch):
         changed = rows_of_rollouts.JudgedDesign(each.scenario, each.metric, design)
         monkeypatch.setitem(rows_of_rollouts.ROLLOUTS, name, changed)
     asked = []
-    outcome = ROWS[row].outcome(small_sources(tmp_path, asked))
+    outcome = ROWS[row].outcome(small_sources(tmp_path, asked, world))
+    assert fails <= set(failing(row, outcome.measured))
     names = list(rows_of_rollouts.ROLLOUTS if row == "world/rollouts" else WORLDS)
     assert list(outcome.table) == ["", *names]
     assert outcome.table.set_index("").loc["draws"].tolist() == [4] * len(names)

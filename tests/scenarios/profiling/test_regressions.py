@@ -9,9 +9,12 @@ import pytest
 
 from models.profiling.world import Incident
 from models.randomness import stream
+from scenarios.papers.catalogue import ROWS
+from scenarios.papers.sources import Sources
 from scenarios.profiling import regressions as experiment
 from scenarios.profiling.regressions import HealthyPair, PlantedPair, judged, regressions, summary
 from tests.helpers.profiled_fleets import small_fleet
+from tests.helpers.reproduce_worlds import failing
 
 
 def quietly(_what, _share):
@@ -27,6 +30,12 @@ def small(monkeypatch):
     monkeypatch.setattr(experiment, "world_of", lambda _seed: small_fleet())
 
 
+def row_of(made):
+    """Return what the row about regressions measures if they came out so."""
+    sources = Sources(None, quietly, trials={"regressions": lambda **_: asdict(made)})
+    return ROWS["world/regressions"].outcome(sources).measured
+
+
 @pytest.mark.usefixtures("small")
 def test_what_was_judged_is_kept_and_read_again(tmp_path, monkeypatch):
     made = regressions(1, 2, tmp_path, quietly)
@@ -35,6 +44,7 @@ def test_what_was_judged_is_kept_and_read_again(tmp_path, monkeypatch):
     assert json.loads(json.dumps(asdict(made))) == asdict(made)
     monkeypatch.setattr(experiment, "judged", never)
     assert regressions(1, 2, tmp_path, quietly) == made
+    assert failing("world/regressions", row_of(made)) == ["named"], "a fleet of 16 machines has too few samples"
 
 
 @pytest.mark.usefixtures("small")
@@ -104,6 +114,7 @@ def test_shares_and_causes_add_up():
     assert (made.named, made.named_error) == (0.5, 0.5)
     assert made.quiet == 0.5
     assert made.quiet_error is None
+    assert failing("world/regressions", row_of(made)) == ["named", "quiet"]
     assert made.alarms == [{"function": "f"}]
     assert [part.cause for part in made.causes] == [pair.cause for pair in planted]
     for part, pair in zip(made.causes, planted, strict=True):
