@@ -104,17 +104,6 @@ class Fits:
         values = np.divide(score**2, information, out=np.zeros_like(score), where=here)
         return csc_array((values, self.score.indices, self.score.indptr), shape=self.score.shape)
 
-    def at(self, matrix: csc_array, cause: int, function: int) -> float:
-        """Return an entry of a matrix of this shape; 0 where there is none.
-
-        Parameters
-        ----------
-        matrix : of these entries
-        cause, function : places
-        """
-        here = slice(*self.score.indptr[function : function + 2])
-        return float(matrix.data[here][self.score.indices[here] == cause].sum())
-
     def eligible(self, function: int, *, cheaper: bool = False) -> list[Cause]:
         """Return the causes that say anything of a function; a function that is gone can only be cheaper."""
         here = slice(*self.score.indptr[function : function + 2])

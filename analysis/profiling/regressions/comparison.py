@@ -363,10 +363,12 @@ def _rows(
     common = common_changes(known.sums, len(functions))
     designs, names = dict[int, dict[Cause, Floats]](), functions.to_numpy(object)
     having = _having(known.cells, close[large[close]])
+    rows, joined = None, list[int]()
     for function, here in having.items():
         column = slice(*statistic.indptr[function : function + 2])
-        at, other = _first_two(fits, statistic.indices[column].astype(np.int64), statistic.data[column])
-        cause = fits.causes[at]
+        places, values, exposure = statistic.indices[column], statistic.data[column], fits.exposure.data[column]
+        at, other = _first_two(fits, places.astype(np.int64), values)
+        cause, first = fits.causes[places[at]], float(values[at])
         for i in here:
             if i not in designs:
                 designs[i] = dict(zip(known.sums[i].causes, known.sums[i].design, strict=True))
@@ -374,13 +376,13 @@ def _rows(
         acting = [i for i in here if cause in designs[i] and designs[i][cause].any()]
         parts = [known.cells[i] for i in acting]
         acts = np.concatenate([designs[i][cause][known.cells[i].cell] for i in acting])
-        factor = factor_of(rows_of(parts, function), acts, known.drifts.usual)
+        rows, joined = rows_of(parts, function, like=rows if acting == joined else None), acting
+        factor = factor_of(rows, acts, known.drifts.usual)
         shift = min(common[function], 0.0) if cheaper else max(common[function], 0.0)
         factor = replace(factor, log=factor.log - float(shift))
         least = criteria.min_factor
         p_value = factor.falls_short(1.0 / least) if cheaper else factor.exceeds(least)
-        first = float(fits.at(statistic, at, function))
-        rival = fits.causes[other] if other >= 0 else None
+        rival = fits.causes[places[other]] if other >= 0 else None
         yield (
             names[function],
             cause.dimension,
@@ -388,12 +390,12 @@ def _rows(
             cause.application,
             float(np.exp(factor.log)),
             *factor.interval(),
-            _cost(fits, at, function, factor.log) / total,
+            _cost(float(exposure[at]), float(fits.earlier[function]), factor.log) / total,
             min(p_value * _tried(fits.eligible(function, cheaper=cheaper), cause.dimension), 1.0),
             first / max(float(fits.change[function]), first),
             first,
             "" if rival is None else f"{rival.dimension} {rival.value}".strip(),
-            float(fits.at(statistic, other, function)) if rival is not None else 0.0,
+            float(values[other]) if rival is not None else 0.0,
         )
 
 
@@ -406,10 +408,9 @@ def _having(all_cells: Sequence[CostCells], functions: Ints) -> dict[int, list[i
     return having
 
 
-def _cost(fits: Fits, cause: int, function: int, log: float) -> float:
+def _cost(later: float, earlier: float, log: float) -> float:
     """Return the events that a change added to a function in the later period; of a function that is gone, all."""
-    later = fits.at(fits.exposure, cause, function)
-    return later * float(-np.expm1(-log)) if later > 0 else -float(fits.earlier[function])
+    return later * float(-np.expm1(-log)) if later > 0 else -earlier
 
 
 def _tried(eligible: Sequence[Cause], dimension: str) -> int:
@@ -422,14 +423,14 @@ def _tried(eligible: Sequence[Cause], dimension: str) -> int:
 
 
 def _first_two(fits: Fits, places: Ints, statistic: Floats) -> tuple[int, int]:
-    """Return the best cause of a function, and the best of those of another name, −1 if there is none.
+    """Return which is the best cause of a function, and which the best of those of another name, −1: none.
 
     `places` are those of the causes that its applications have.
     """
-    order = np.argsort(-(statistic - fits.rank[places] * (statistic > 0)), kind="stable")
+    order = np.argsort(-(statistic - fits.rank[places] * (statistic > 0)), kind="stable").tolist()
     first = _named(fits.causes[places[order[0]]])
-    best = places[order][statistic[order] > 0].tolist()
-    return int(places[order[0]]), next((place for place in best[1:] if _named(fits.causes[place]) != first), -1)
+    others = (at for at in order[1:] if statistic[at] > 0 and _named(fits.causes[places[at]]) != first)
+    return order[0], next(others, -1)
 
 
 def _named(cause: Cause) -> tuple[str, str, str]:

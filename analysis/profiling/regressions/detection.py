@@ -52,9 +52,7 @@ class _Exemplary:
     """A function's cells in A applications, B blocks of them all, and what of them does not depend on its growth."""
 
     rows: FunctionRows
-    """Shares are those expected."""
-    base: Floats
-    """(B,) share of the function before it grew."""
+    """Shares are those expected, before it grew."""
     side: Ints
     """(N,) twice the number of each row's block, one more in the later period."""
     load: Floats
@@ -74,10 +72,8 @@ class _Exemplary:
     def of(cls, all_cells: Sequence[CostCells], function: int) -> Self:
         """Return that of a function; parameters as of `expected_factor`."""
         rows = rows_of(all_cells, function, observed=False)
-        blocks, block = len(rows.application), rows.within
-        base = np.zeros(blocks)
-        base[block] = rows.expected
-        side = 2 * block + (rows.later > 0)
+        blocks = len(rows.application)
+        side = 2 * rows.within + (rows.later > 0)
         own = np.concatenate([cells.count / cells.size[cells.cell] for cells in all_cells])
         load, *apart = (
             np.bincount(side, numbers, 2 * blocks).reshape(blocks, 2).astype(np.float64)
@@ -90,11 +86,11 @@ class _Exemplary:
         )
         part = np.divide(lasting, lasting + passing, out=np.zeros(len(places)), where=lasting + passing > 0)
         usual, pairs = np.array([[cells.usual, cells.pairs] for cells in all_cells]).T
-        return cls(rows, base, side, load, np.array(apart), lasting + passing, part, usual, pairs)
+        return cls(rows, side, load, np.array(apart), lasting + passing, part, usual, pairs)
 
     def factor(self, factor: float, drift: float) -> Factor:
         """Return the factor with the error of its estimate; parameters as of `expected_factor`."""
-        rows, base = self.rows, self.base
+        rows, base = self.rows, self.rows.expected
         shares = np.stack([base, factor * base / (1.0 - base + factor * base)], axis=1)
         pooled = (self.load * shares).sum(axis=1) / np.maximum(self.load.sum(axis=1), 1e-300)
         owner = rows.application
@@ -111,7 +107,7 @@ class _Exemplary:
         grown = np.maximum(grown, self.between)
         loads, passing = np.zeros((2, len(rows.block))), ((1.0 - self.lasting) * grown)[owner]
         _add_precision((rows.count, self.side, rows.unit), shares.ravel(), passing, loads)
-        lasting = (self.lasting * grown)[owner][rows.block]
+        lasting = (self.lasting * grown)[owner]
         return exact_factor(replace(rows, lasting=lasting), loads, float(np.log(factor)), drift)
 
 

@@ -1,7 +1,7 @@
 """By what factor a cause makes a function cost more, with its error: a quasi-likelihood fit to the function's cells."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -66,22 +66,23 @@ class FunctionRows:
     """(U,) of each unit."""
     unit: Ints
     """(N,) of each row."""
+    within: Ints
+    """(N,) block of each row."""
     later: Floats
     count: Floats
     share: Floats
     """(N,) share of the function."""
     expected: Floats
+    """(B,) its share of each block, both periods."""
     lasting: Floats
-    """(U,) variance of log odds between units."""
+    """(B,) variance of log odds between units."""
     passing: Floats
-    """(N,) variance of log odds within units."""
-    within: Ints
-    """(N,) block of each row."""
-    owner: Ints
-    """(N,) application of each row."""
+    """(B,) variance of log odds within units."""
 
 
-def rows_of(all_cells: Sequence[CostCells], function: int, *, observed: bool = True) -> FunctionRows:
+def rows_of(
+    all_cells: Sequence[CostCells], function: int, *, observed: bool = True, like: FunctionRows | None = None
+) -> FunctionRows:
     """Return a function's cells in all applications that have it.
 
     Parameters
@@ -89,30 +90,30 @@ def rows_of(all_cells: Sequence[CostCells], function: int, *, observed: bool = T
     all_cells : those applications' cells
     function : place of the function
     observed : whether the shares are those sampled; else those expected
+    like : rows of another function in the same applications, if there are any at hand
     """
+    rows = like or _joined(all_cells)
     pairs = [(cells, int(np.searchsorted(cells.functions, function))) for cells in all_cells]
+    expected = np.concatenate([cells.pooled[:, at] for cells, at in pairs])
+    share = expected[rows.within]
+    if observed:
+        samples = [cells.sampled.dense(slice(at, at + 1), len(cells.count))[:, 0] for cells, at in pairs]
+        share = np.concatenate(samples) / rows.count
+    lasting, passing = np.array([(cells.lasting[at], cells.passing[at]) for cells, at in pairs]).T
+    own = rows.application
+    return replace(rows, share=share, expected=expected, lasting=lasting[own], passing=passing[own])
+
+
+def _joined(all_cells: Sequence[CostCells]) -> FunctionRows:
+    """Return the cells of some applications, what is a function's own left out."""
     blocks = [int(cells.block.max()) + 1 for cells in all_cells]
     units, rows = [len(cells.block) for cells in all_cells], [len(cells.count) for cells in all_cells]
     first_block, first_unit = (np.cumsum([0, *sizes])[:-1] for sizes in (blocks, units))
-    expected = [cells.pooled[:, at][cells.place] for cells, at in pairs]
-    shares = expected
-    if observed:
-        shares = [cells.sampled.dense(slice(at, at + 1), len(cells.count))[:, 0] / cells.count for cells, at in pairs]
     block = np.concatenate([cells.block for cells in all_cells]) + np.repeat(first_block, units)
     unit = np.concatenate([cells.unit for cells in all_cells]) + np.repeat(first_unit, rows)
-    return FunctionRows(
-        application=np.repeat(np.arange(len(all_cells)), blocks),
-        block=block,
-        unit=unit,
-        later=np.concatenate([cells.later for cells in all_cells]),
-        count=np.concatenate([cells.count for cells in all_cells]),
-        share=np.concatenate(shares),
-        expected=np.concatenate(expected),
-        lasting=np.repeat([cells.lasting[at] for cells, at in pairs], units),
-        passing=np.repeat([cells.passing[at] for cells, at in pairs], rows),
-        within=block[unit],
-        owner=np.repeat(np.arange(len(all_cells)), rows),
-    )
+    later, count = (np.concatenate([getattr(cells, name) for cells in all_cells]) for name in ("later", "count"))
+    nothing, application = np.zeros(0), np.repeat(np.arange(len(all_cells)), blocks)
+    return FunctionRows(application, block, unit, block[unit], later, count, nothing, nothing, nothing, nothing)
 
 
 def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
@@ -130,13 +131,13 @@ def factor_of(rows: FunctionRows, acts: Floats, drift: float) -> Factor:
     acts : (N,) 1 where the cause acts
     drift : variance of the deviation of an application's log odds in a period
     """
-    places = rows.application, rows.block, rows.unit
+    places = rows.application, rows.block, rows.unit, rows.within
     observed = rows.count, rows.share, rows.expected
     acting = np.ascontiguousarray(acts, dtype=np.float64)
-    log, information, precision = _fitted(places, observed, (rows.later, acting), (rows.lasting, rows.passing), drift)
+    log, information, freedom = _fitted(places, observed, (rows.later, acting), (rows.lasting, rows.passing), drift)
     if information <= 0 or not np.isfinite(log):
         return Factor(0.0, np.inf, 1.0)
-    return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, precision[0], precision[2]))
+    return Factor(log, float(1.0 / np.sqrt(information)), freedom)
 
 
 def exact_factor(rows: FunctionRows, loads: Floats, log: float, drift: float) -> Factor:
@@ -151,202 +152,210 @@ def exact_factor(rows: FunctionRows, loads: Floats, log: float, drift: float) ->
     log : logarithm of the factor
     drift : variance of the deviation of an application's log odds in a period
     """
-    load, later = loads
-    information = _of_period((rows.application, rows.block), load, later, rows.lasting, drift)
+    information, freedom = _of_period((rows.application, rows.block), loads, rows.lasting, drift)
     if information <= 1e-12:
         return Factor(0.0, np.inf, 1.0)
-    return Factor(log, float(1.0 / np.sqrt(information)), _freedom(rows, load, later))
+    return Factor(log, float(1.0 / np.sqrt(information)), freedom)
 
 
-def _freedom(rows: FunctionRows, load: Floats, cause: Floats) -> float:
-    """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both.
-
-    Parameters
-    ----------
-    rows : N rows of one function
-    load, cause : (U,) precision of the rows of units, and of those where the cause acts
-    """
-    by_unit = cause, load - cause
-    within, without = (np.bincount(rows.block, units, len(rows.application)) for units in by_unit)
-    mixed = ((within > 0) & (without > 0))[rows.block]
-    sides = []
-    for units in (part * mixed for part in by_unit):
-        sides.append(float(units.sum() ** 2 / (units**2).sum()) if units.any() else 0.0)
-    if min(sides) <= 1.0:
-        return PRIOR_CLUSTERS
-    spread = sum(1.0 / (side**2 * (side - 1.0)) for side in sides)
-    return PRIOR_CLUSTERS + sum(1.0 / side for side in sides) ** 2 / spread
-
-
-_LOAD, _LATER, _CAUSE, _BOTH, _VALUE, _VALUE_LATER, _VALUE_CAUSE, _SHRUNK, _PULLED = range(9)
-"""Sums over a unit's rows: of weights, of those of the later period, where the cause acts, in both, the same of
-weighted values; and what follows from them: what is left of a unit's own deviation, and what is taken from values."""
-_PRECISION, _PERIOD, _ACTING, _LEVELS = range(4)
-"""Of blocks: precision, and what is projected out of the later period, of the cause and of values."""
-_OWN, _COMMON, _ALONE, _PULL, _SCORE = range(5)
-"""Of applications: products of the later period, of it with the cause, of the cause; of both with values."""
+_PRECISION, _PERIOD, _ACTING, _LEVEL, _OWN, _COMMON, _ALONE, _PULL, _SCORE = range(9)
+"""Sums over a block's units: shrunk, of weights, of those of the later period, of those where the cause acts and of
+weighted values; products of the later period with itself, with the cause, of the cause; of both with values."""
+_FACTORS_OF = (
+    (_OWN, _PERIOD, _PERIOD),
+    (_COMMON, _PERIOD, _ACTING),
+    (_ALONE, _ACTING, _ACTING),
+    (_PULL, _PERIOD, _LEVEL),
+    (_SCORE, _ACTING, _LEVEL),
+)
+"""Products, and the sums whose levels are projected out of them."""
 
 
 @njit(nogil=True, error_model="numpy")
 def _fitted(
-    places: tuple[Ints, Ints, Ints],
+    places: tuple[Ints, Ints, Ints, Ints],
     observed: tuple[Floats, Floats, Floats],
     acting: tuple[Floats, Floats],
     spread: tuple[Floats, Floats],
     drift: float,
-) -> tuple[float, float, Floats]:
-    """Return a factor's logarithm, its information, and sums of weights over units; by Newton's steps.
+) -> tuple[float, float, float]:
+    """Return a factor's logarithm, its information, and degrees of freedom; by Newton's steps.
 
     Products of rows in the metric of the inverse covariance are sums over units, so rows are added up by unit first.
+    What is expected of the rows of a block differs by period and by whether the cause acts.
 
     Parameters
     ----------
-    places : `application`, `block` and `unit` of `FunctionRows`
+    places : `application`, `block`, `unit` and `within` of `FunctionRows`
     observed : its `count`, `share` and `expected`
     acting : (N,) 1 in the later period, and where the cause acts
     spread : its `lasting` and `passing`
     drift : variance of the deviation of an application's log odds in a period
     """
-    (application, block, unit), (count, share, expected), (later, acts) = places, observed, acting
+    (application, block, unit, within), (count, share, expected), (later, acts) = places, observed, acting
     start = np.log(expected / (1.0 - expected))
-    level, values, weight = start.copy(), np.empty(len(count)), np.empty(len(count))
-    units, blocks = np.zeros((9, len(block))), np.zeros((4, len(application)))
-    products = np.zeros((5, application.max() + 1))
+    side = 4 * within + (2.0 * later + acts).astype(np.int64)
+    level, line, mean = np.repeat(start, 4), np.empty(4 * len(start)), np.empty(4 * len(start))
+    loads, blocks = np.zeros((2, len(block))), np.zeros((9, len(application)))
+    products = np.zeros((9, application.max() + 1))
     log, before, information = 0.0, np.inf, 0.0
     for _ in range(_NEWTON_STEPS):
-        for row in range(len(count)):
-            line = min(max(level[row], start[row] - _LARGEST_SHIFT), start[row] + _LARGEST_SHIFT) + log * acts[row]
-            mean = 1.0 / (1.0 + np.exp(-line))
-            both = mean * (1.0 - mean)
-            weight[row] = 1.0 / (1.0 / (count[row] * both) + spread[1][row])
-            values[row] = line + (share[row] - mean) / both
-        _add_up(unit, (weight, values), acting, units)
-        information = _informed((application, block), units, spread[0], drift, (blocks, products))
-        if information > 1e-12:
-            log = _solved((application, block), units, (blocks, products), drift, information)
-            for row in range(len(count)):
-                own = block[unit[row]]
-                moved = _moved(products, application[own], drift, log)
-                level[row] = blocks[_LEVELS, own] - log * blocks[_ACTING, own]
-                level[row] += moved * (later[row] - blocks[_PERIOD, own])
-        else:
-            log, information, level[:] = 0.0, 0.0, values
+        for at in range(len(line)):
+            usual = start[at // 4]
+            line[at] = min(max(level[at], usual - _LARGEST_SHIFT), usual + _LARGEST_SHIFT) + log * (at % 2)
+            mean[at] = 1.0 / (1.0 + np.exp(-line[at]))
+        _add_up((unit, side), (count, share), (line, mean), spread, (loads, blocks))
+        _project(application, blocks, products)
+        information = score = 0.0
+        for own, common, alone, pull, towards in products[_OWN:].T:
+            shift = _shift(own, drift)
+            information += alone - shift * common**2
+            score += towards - shift * common * pull
+        if information <= 1e-12:
+            return 0.0, 0.0, 0.0
+        log = score / information
+        for at in range(len(level)):
+            own_block = at // 4
+            by = application[own_block]
+            moved = _shift(products[_OWN, by], drift) * (products[_PULL, by] - log * products[_COMMON, by])
+            pulled = blocks[_LEVEL, own_block] - log * blocks[_ACTING, own_block] - moved * blocks[_PERIOD, own_block]
+            level[at] = pulled / blocks[_PRECISION, own_block] + moved * (at // 2 % 2)
         log = min(max(log, -_LARGEST_SHIFT), _LARGEST_SHIFT)
         if abs(log - before) < 1e-6:
             break
         before = log
-    return log, information, units[:3].copy()
+    return log, information, _freedom(block, loads, blocks)
 
 
 @njit(nogil=True, error_model="numpy")
-def _of_period(places: tuple[Ints, Ints], load: Floats, later: Floats, lasting: Floats, drift: float) -> float:
-    """Return the information about a factor of the later period.
+def _of_period(places: tuple[Ints, Ints], loads: Floats, lasting: Floats, drift: float) -> tuple[float, float]:
+    """Return the information about a factor of the later period, and degrees of freedom.
 
     Parameters
     ----------
     places : `application` and `block` of `FunctionRows`
-    load, later : (U,) precision of the rows of units, and of those of the later period
-    lasting : (U,) variance between units
+    loads : (2, U) precision of the rows of units, and of those of the later period
+    lasting : (B,) variance between units
     drift : as of `_fitted`
     """
-    units, blocks = np.zeros((9, len(load))), np.zeros((4, len(places[0])))
-    units[_LOAD] = load
-    units[_LATER] = units[_CAUSE] = units[_BOTH] = later
-    return _informed(places, units, lasting, drift, (blocks, np.zeros((5, places[0].max() + 1))))
-
-
-@njit(cache=False, borrows=True, error_model="numpy")
-def _add_up(unit: Ints, rows: tuple[Floats, Floats], acting: tuple[Floats, Floats], units: Floats) -> None:
-    """Fill in sums over units; `rows` are weights and values, `acting` as of `_fitted`."""
-    (weight, values), (later, acts) = rows, acting
-    units[:] = 0.0
-    for row in range(len(unit)):
-        own, value = unit[row], weight[row] * values[row]
-        units[_LOAD, own] += weight[row]
-        units[_LATER, own] += weight[row] * later[row]
-        units[_CAUSE, own] += weight[row] * acts[row]
-        units[_BOTH, own] += weight[row] * acts[row] * later[row]
-        units[_VALUE, own] += value
-        units[_VALUE_LATER, own] += value * later[row]
-        units[_VALUE_CAUSE, own] += value * acts[row]
-
-
-@njit(cache=False, borrows=True, error_model="numpy")
-def _informed(
-    places: tuple[Ints, Ints], units: Floats, lasting: Floats, drift: float, sums: tuple[Floats, Floats]
-) -> float:
-    """Return the information about the factor, and fill in the sums of blocks and applications that it follows from."""
-    (_, block), (blocks, products) = places, sums
-    blocks[_PRECISION] = 0.0
-    for own in range(len(block)):
-        units[_SHRUNK, own] = 1.0 / (1.0 + units[_LOAD, own] * lasting[own])
-        blocks[_PRECISION, block[own]] += units[_LOAD, own] * units[_SHRUNK, own]
-    _project(block, units, _LATER, blocks, _PERIOD)
-    _multiply(places, units, (_LATER, _LATER), products, _OWN)
-    _multiply(places, units, (_BOTH, _CAUSE), products, _COMMON)
-    _project(block, units, _CAUSE, blocks, _ACTING)
-    _multiply(places, units, (_CAUSE, _CAUSE), products, _ALONE)
+    application, block = places
+    blocks, products = np.zeros((9, len(application))), np.zeros((9, application.max() + 1))
+    for unit in range(len(block)):
+        load, later = loads[0, unit], loads[1, unit]
+        _add_unit((load, later, 0.0, 0.0, 0.0, 0.0, 0.0), block[unit], lasting, blocks)
+    _project(application, blocks, products)
     information = 0.0
-    for at in range(products.shape[1]):
-        shift = _shift(products[_OWN, at], drift)
-        information += products[_ALONE, at] - shift * products[_COMMON, at] ** 2
-    return information
+    for own in products[_OWN]:
+        information += own - _shift(own, drift) * own**2
+    return information, _freedom(block, loads, blocks)
 
 
 @njit(cache=False, borrows=True, error_model="numpy")
-def _solved(
-    places: tuple[Ints, Ints], units: Floats, sums: tuple[Floats, Floats], drift: float, information: float
-) -> float:
-    """Return the factor's logarithm, and fill in blocks' levels and applications' products with values."""
-    blocks, products = sums
-    _project(places[1], units, _VALUE, blocks, _LEVELS)
-    _multiply(places, units, (_VALUE_LATER, _LATER), products, _PULL)
-    _multiply(places, units, (_VALUE_CAUSE, _CAUSE), products, _SCORE)
-    score = 0.0
-    for at in range(products.shape[1]):
-        shift = _shift(products[_OWN, at], drift)
-        score += products[_SCORE, at] - shift * products[_COMMON, at] * products[_PULL, at]
-    return score / information
-
-
-@njit(cache=False, borrows=True, error_model="numpy")
-def _moved(products: Floats, at: int, drift: float, log: float) -> float:
-    """Return the deviation of an application's later period."""
-    moved: float = products[_PULL, at] - log * products[_COMMON, at]
-    return _shift(products[_OWN, at], drift) * moved
-
-
-@njit(cache=False, borrows=True, error_model="numpy")
-def _project(block: Ints, units: Floats, values: int, blocks: Floats, levels: int) -> None:
-    """Fill in the levels that values have in blocks, and what is taken from the values by unit to project them out."""
-    blocks[levels] = 0.0
-    for own in range(len(block)):
-        blocks[levels, block[own]] += units[values, own] * units[_SHRUNK, own]
-    for own in range(blocks.shape[1]):
-        blocks[levels, own] /= blocks[_PRECISION, own]
-    for own in range(len(block)):
-        shrunk = units[_SHRUNK, own]
-        alone = (1.0 - shrunk) * units[values, own] / units[_LOAD, own]
-        units[_PULLED, own] = alone + shrunk * blocks[levels, block[own]]
-
-
-@njit(cache=False, borrows=True, error_model="numpy")
-def _multiply(places: tuple[Ints, Ints], units: Floats, which: tuple[int, int], products: Floats, into: int) -> None:
-    """Fill in products of values in the metric of the inverse covariance, levels projected out.
+def _add_up(
+    places: tuple[Ints, Ints],
+    observed: tuple[Floats, Floats],
+    expected: tuple[Floats, Floats],
+    spread: tuple[Floats, Floats],
+    into: tuple[Floats, Floats],
+) -> None:
+    """Fill in sums over units and blocks.
 
     Parameters
     ----------
-    places : application of each block, block of each unit
-    units : sums over units, with what is taken from the one value by `_project`
-    which : sums of both values' products, and of the other's
-    products : of applications
-    into : which of them
+    places : (N,) unit of each row, not decreasing, and what is expected of it
+    observed : (N,) counts and shares
+    expected : (4 B,) log odds and shares: of each block before, there where the cause acts, after, there where it acts
+    spread : (B,) variances between units and within them
+    into : (2, U) precision, and that of rows where the cause acts; (9, B) sums
     """
-    application, block = places
-    products[into] = 0.0
-    for own in range(len(block)):
-        product = units[which[0], own] - units[which[1], own] * units[_PULLED, own]
-        products[into, application[block[own]]] += product
+    (unit, side), (count, share), (line, mean) = places, observed, expected
+    (lasting, passing), (loads, blocks) = spread, into
+    blocks[:] = 0.0
+    load = later = cause = common = value = value_later = value_cause = 0.0
+    for row in range(len(unit)):
+        at = side[row]
+        both = mean[at] * (1.0 - mean[at])
+        weight = 1.0 / (1.0 / (count[row] * both) + passing[at // 4])
+        weighted = weight * (line[at] + (share[row] - mean[at]) / both)
+        load, value = load + weight, value + weighted
+        if at // 2 % 2:
+            later, value_later = later + weight, value_later + weighted
+        if at % 2:
+            cause, value_cause = cause + weight, value_cause + weighted
+        if at % 4 == 3:
+            common += weight
+        if row + 1 == len(unit) or unit[row + 1] != unit[row]:
+            loads[0, unit[row]], loads[1, unit[row]] = load, cause
+            _add_unit((load, later, cause, common, value, value_later, value_cause), at // 4, lasting, blocks)
+            load = later = cause = common = value = value_later = value_cause = 0.0
+
+
+@njit(cache=False, borrows=True, error_model="numpy")
+def _add_unit(
+    sums: tuple[float, float, float, float, float, float, float], block: int, lasting: Floats, blocks: Floats
+) -> None:
+    """Add a unit to the sums of its block.
+
+    Parameters
+    ----------
+    sums : over its rows, of weights, of those of the later period, where the cause acts, in both; of weighted values,
+        of those of the later period, and where the cause acts
+    block : that it is in
+    lasting : (B,) variance between units
+    blocks : (9, B)
+    """
+    load, later, cause, common, value, value_later, value_cause = sums
+    shrunk = 1.0 / (1.0 + load * lasting[block])
+    taken = lasting[block] * shrunk
+    blocks[_PRECISION, block] += load * shrunk
+    blocks[_PERIOD, block] += later * shrunk
+    blocks[_ACTING, block] += cause * shrunk
+    blocks[_LEVEL, block] += value * shrunk
+    blocks[_OWN, block] += later - later * taken * later
+    blocks[_COMMON, block] += common - later * taken * cause
+    blocks[_ALONE, block] += cause - cause * taken * cause
+    blocks[_PULL, block] += value_later - later * taken * value
+    blocks[_SCORE, block] += value_cause - cause * taken * value
+
+
+@njit(cache=False, borrows=True, error_model="numpy")
+def _project(application: Ints, blocks: Floats, products: Floats) -> None:
+    """Fill in applications' products, the levels of blocks projected out."""
+    products[:] = 0.0
+    for block in range(len(application)):
+        at, precision = application[block], blocks[_PRECISION, block]
+        for product, one, other in _FACTORS_OF:
+            level = blocks[one, block] * blocks[other, block] / precision
+            products[product, at] += blocks[product, block] - level
+
+
+@njit(cache=False, borrows=True, error_model="numpy")
+def _freedom(block: Ints, loads: Floats, blocks: Floats) -> float:
+    """Return degrees of freedom of the comparison of rows with and without the cause, in blocks that have both.
+
+    Parameters
+    ----------
+    block : (U,) of each unit
+    loads : (2, U) precision of the rows of units, and of those where the cause acts
+    blocks : (9, B) that is written over
+    """
+    blocks[:2] = 0.0
+    for unit in range(len(block)):
+        blocks[0, block[unit]] += loads[1, unit]
+        blocks[1, block[unit]] += loads[0, unit] - loads[1, unit]
+    within = without = within_squares = without_squares = 0.0
+    for unit in range(len(block)):
+        if blocks[0, block[unit]] > 0.0 and blocks[1, block[unit]] > 0.0:
+            cause, rest = loads[1, unit], loads[0, unit] - loads[1, unit]
+            within, within_squares = within + cause, within_squares + cause**2
+            without, without_squares = without + rest, without_squares + rest**2
+    if within_squares == 0.0:  # no block has both
+        return PRIOR_CLUSTERS
+    first, second = within**2 / within_squares, without**2 / without_squares
+    if min(first, second) <= 1.0:
+        return PRIOR_CLUSTERS
+    spread = 1.0 / (first**2 * (first - 1.0)) + 1.0 / (second**2 * (second - 1.0))
+    return PRIOR_CLUSTERS + (1.0 / first + 1.0 / second) ** 2 / spread
 
 
 @njit(cache=False, borrows=True)

@@ -10,7 +10,7 @@ from scipy.special import expit
 from scipy.stats import norm, t
 
 from analysis.profiling.regressions.cells import PRIOR_CLUSTERS, cells
-from analysis.profiling.regressions.factors import Factor, FunctionRows, factor_of, rows_of
+from analysis.profiling.regressions.factors import Factor, FunctionRows, exact_factor, factor_of, rows_of
 from models.randomness import stream
 
 
@@ -23,11 +23,9 @@ def rows(rng, factor, *, blocks=12, mean=40.0, between=0.0):
     chance = expit(level + acts * np.log(factor) + rng.normal(0.0, np.sqrt(between), len(block)))
     share = rng.binomial(count.astype(int), chance) / count
     seen = np.bincount(block, share * count) / np.bincount(block, count)
-    expected = (seen + 0.001)[block] / 1.001
-    zero, unit = np.zeros(len(block)), np.arange(len(block))
-    one = np.zeros(len(block), int)
-    made = FunctionRows(one[:blocks], block, unit, later, count, share, expected, zero + between, zero, block, one)
-    return made, acts
+    expected, zero, unit = (seen + 0.001) / 1.001, np.zeros(blocks), np.arange(len(block))
+    one = np.zeros(blocks, int)
+    return FunctionRows(one, block, unit, block, later, count, share, expected, zero + between, zero), acts
 
 
 def test_without_spread_it_is_the_binomial_maximum_likelihood():
@@ -71,11 +69,11 @@ def test_what_lasts_in_units_cancels_between_their_periods_and_not_between_units
     """The covariance written out: rows of one unit share `lasting`; least squares by numpy."""
     rng = stream(9, "units")
     unit, later = np.repeat(np.arange(20), 2), np.tile([0.0, 1.0], 20)
-    zero, count = np.zeros(40), rng.integers(3000, 9000, 40).astype(float)
-    share = 0.1 * rng.lognormal(0.0, 0.05, 40)
-    block = np.arange(20) % 2
-    one, lasting = np.zeros(40, int), np.full(20, 0.3)
-    made = FunctionRows(one[:2], block, unit, later, count, share, zero + 0.1, lasting, zero + 0.01, block[unit], one)
+    count, share = rng.integers(3000, 9000, 40).astype(float), 0.1 * rng.lognormal(0.0, 0.05, 40)
+    block, one, zero = np.arange(20) % 2, np.zeros(2, int), np.zeros(2)
+    made = FunctionRows(
+        one, block, unit, block[unit], later, count, share, zero + 0.1, lasting=zero + 0.3, passing=zero + 0.01
+    )
     for acts in (later, (unit < 10) * later, (unit < 10) * 1.0):
         found = factor_of(made, acts, 0.0)
         chance = expit(_solved_level(made, acts, found.log))
@@ -113,6 +111,26 @@ def test_drift_counts_for_a_change_in_time_but_not_for_one_side_by_side():
     assert in_time == pytest.approx(1.0, rel=0.05)
 
 
+def test_growth_just_as_expected_has_the_error_of_its_estimate_and_of_the_covariance_written_out():
+    """Two applications of two blocks, units in both periods: `exact_factor`, `factor_of` and matrices by numpy."""
+    rng, drift, log = stream(10, "exact"), 0.04, 0.5
+    unit, later = np.repeat(np.arange(40), 2), np.tile([0.0, 1.0], 40)
+    block, application = np.arange(40) // 10, np.array([0, 0, 1, 1])
+    within = block[unit]
+    level, count = np.array([-2.0, -2.5, -3.0, -1.5]), rng.integers(300, 900, 80).astype(float)
+    chance, spread = expit(level[within] + log * later), np.array([[0.3, 0.1, 0.2, 0.4], [0.02, 0.01, 0.03, 0.01]])
+    made = FunctionRows(application, block, unit, within, later, count, chance, expit(level), *spread)
+    weight = 1 / (1 / (count * chance * (1 - chance)) + spread[1][within])
+    exact = exact_factor(made, np.array([np.bincount(unit, weight), np.bincount(unit, weight * later)]), log, drift)
+    of_unit, of_period = unit[:, None] == unit, 2 * application[within] + later
+    cover = np.diag(1 / weight) + spread[0][within] * of_unit + drift * (of_period[:, None] == of_period)
+    design = np.column_stack([later, *(within == at for at in range(4))])
+    variance = np.linalg.inv(design.T @ np.linalg.inv(cover) @ design)[0, 0]
+    assert exact.error == pytest.approx(np.sqrt(variance), rel=1e-9)
+    found = factor_of(made, later, drift)
+    assert (found.log, found.error, found.freedom) == pytest.approx((log, exact.error, exact.freedom), rel=1e-5)
+
+
 def test_a_function_that_is_there_with_the_cause_alone_has_a_large_factor():
     made, acts = rows(stream(5, "new"), 1.0)
     factor = factor_of(replace(made, share=0.05 * acts), acts, 0.0)
@@ -137,18 +155,9 @@ def test_degrees_of_freedom_are_welchs_and_those_of_the_smoothing():
     """Ten units with the cause, thirty without, all of one variance."""
     zero, unit = np.zeros(40), np.arange(40)
     acts, later = np.repeat([1.0, 0.0], [10, 30]), (unit < 20).astype(float)
+    one, none = np.ones(1), unit * 0
     made = FunctionRows(
-        np.zeros(1, int),
-        unit * 0,
-        unit,
-        later,
-        zero + 500,
-        zero + 0.1,
-        zero + 0.1,
-        zero + 0.02,
-        zero + 0.01,
-        unit * 0,
-        unit * 0,
+        none[:1], none, unit, none, later, zero + 500, zero + 0.1, 0.1 * one, lasting=0.02 * one, passing=0.01 * one
     )
     welch = (1 / 10 + 1 / 30) ** 2 / (1 / (10**2 * 9) + 1 / (30**2 * 29))
     assert factor_of(made, acts, 0.0).freedom == pytest.approx(10 + welch, rel=1e-6)
@@ -191,10 +200,14 @@ def test_rows_are_those_of_the_function_in_each_application():
         ],
         columns=["later", "application", "function", "platform", "machine", "samples", "value"],
     )
-    made = rows_of(list(cells(table, "machine")), 2)
+    both = list(cells(table, "machine"))
+    made = rows_of(both, 2)
     by = ["application", "platform", "machine", "later"]
     whole, part = (one.groupby(by)["samples"].sum() for one in (table, table[table["function"] == 2]))
     assert made.share == pytest.approx((part / whole).to_numpy())
     assert made.count.tolist() == whole.tolist()
     assert made.block.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert made.application.tolist() == [0, 0, 1, 1]
+    again = rows_of(both, 2, like=rows_of(both, 1))
+    for name in FunctionRows.__slots__:
+        assert getattr(again, name).tolist() == getattr(made, name).tolist()
