@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from analysis.profiling.combinations import distinct, numbered
-from analysis.profiling.counted import add_equal, ordered
+from analysis.profiling.counted import ordered
 from analysis.profiling.frames import AnyInts
 from analysis.profiling.regressions.coded import TAGS, CodedTable, CostEntries, coded
 from analysis.profiling.shelf import Shelf, ShelfPlace
@@ -48,20 +48,24 @@ class SparseSamples:
     shelf: Shelf
 
     @classmethod
-    def of(cls, row: Ints, column: Ints, samples: Floats, shape: tuple[int, int], shelf: Shelf) -> Self:
-        """Return entries, those of one row and function added up.
+    def of(
+        cls, entries: tuple[Ints, Ints, Floats], places: tuple[Ints, Ints], ratio: Floats, functions: int, shelf: Shelf
+    ) -> Self:
+        """Return the samples of entries, those of one row and function added up.
 
         Parameters
         ----------
-        row, column, samples : of each entry
-        shape : R, F
+        entries : keys, functions and values
+        places : row of each key, and number of each function, −1: it is left out
+        ratio : (R,) samples for each value
+        functions : F
         shelf : where they are kept
         """
-        order = ordered(column, ordered(row, np.arange(len(row), dtype=np.int32)))
-        rows, columns, sums = row[order].astype(np.int32), column[order].astype(np.int32), samples[order]
-        left = slice(add_equal(columns, rows, sums[None]))
-        first = np.append(0, np.cumsum(np.bincount(columns[left], minlength=shape[1])))
-        return cls(first.astype(np.int64), shelf.put(rows[left]), shelf.put(sums[left]), shelf)
+        column = places[1][entries[1]]
+        first = np.append(0, np.cumsum(np.bincount(column[column >= 0], minlength=functions)))
+        rows, sums = np.empty(first[-1], dtype=np.int32), np.empty(first[-1])
+        left = _add_up((entries[0], column, entries[2]), (places[0], ratio), first, (rows, sums))
+        return cls(first, shelf.put(rows[:left]), shelf.put(sums[:left]), shelf)
 
     def _between(self, part: slice) -> "_Entries":
         """Return the entries of some functions: where each function's begin, rows, samples."""
@@ -90,6 +94,42 @@ class SparseSamples:
 
 
 _Entries = tuple[Ints, AnyInts, Floats]
+
+
+@njit(nogil=True)
+def _add_up(
+    entries: tuple[Ints, Ints, Floats], rows: tuple[Ints, Floats], first: Ints, into: tuple[AnyInts, Floats]
+) -> int:
+    """Write entries function by function, those of one row added up; return how many are left.
+
+    Parameters
+    ----------
+    entries : keys, numbers of functions (−1: is left out), values
+    rows : row of each key, and (R,) samples for each value
+    first : (F + 1,) where each function's begin; afterwards of those that are left
+    into : rows and samples
+    """
+    (key, column, value), (row_of, ratio), (row, samples) = entries, rows, into
+    for at in range(len(key)):
+        if column[at] >= 0:
+            own = row_of[key[at]]
+            to = first[column[at]]
+            row[to], samples[to] = own, value[at] * ratio[own]
+            first[column[at]] = to + 1
+    place, left, start = np.full(len(ratio), -1), 0, 0
+    for function in range(len(first) - 1):
+        stop, first[function] = first[function], left
+        for at in range(start, stop):
+            own, amount = row[at], samples[at]
+            to = place[own]
+            if to < first[function]:  # the first of this row, in this function
+                to = place[own] = left
+                row[to], samples[to] = own, 0.0
+                left += 1
+            samples[to] += amount
+        start = stop
+    first[-1] = left
+    return left
 
 
 @njit(nogil=True, borrows=True)
@@ -251,14 +291,12 @@ def _counted(
     row, first = numbered([block[who[0]], who[1], who[0]])
     cell, group = who[0][first], who[1][first]
     unit, start = numbered([block[cell], group])
-    row = row[entries.key]
-    total, count = (np.bincount(row, numbers).astype(np.float64) for numbers in (entries.value, entries.samples))
+    by_key = (np.bincount(entries.key, numbers, len(row)) for numbers in (entries.value, entries.samples))
+    total, count = (np.bincount(row, numbers).astype(np.float64) for numbers in by_key)
     place = np.full(len(together), -1)
     place[functions] = np.arange(len(functions))
-    column = place[entries.function]
-    large = column >= 0
-    samples = entries.value[large] * (count / total)[row[large]]
-    sampled = SparseSamples.of(row[large], column[large], samples, (len(first), len(functions)), shelf)
+    triples = entries.key, entries.function, entries.value
+    sampled = SparseSamples.of(triples, (row, place), count / total, len(functions), shelf)
     none = np.zeros(len(functions))
     size, squares, cubes = (np.bincount(cell, count**power, len(tags)).astype(np.float64) for power in (1, 2, 3))
     return CostCells(

@@ -7,8 +7,9 @@ from scipy.stats import false_discovery_control
 
 from analysis.profiling.regressions import cells as cell_module
 from analysis.profiling.regressions.causes import Cause, candidates, drift_of, fit, rolled_out
-from analysis.profiling.regressions.cells import cells
+from analysis.profiling.regressions.cells import SparseSamples, cells
 from analysis.profiling.regressions.comparison import AlarmCriteria, CostComparison, adjusted, alarms
+from analysis.profiling.shelf import Shelf
 from analysis.statistics import NotEnoughDataError
 from models.randomness import stream
 from tests.helpers.dense_costs import dense_cells
@@ -282,6 +283,20 @@ def test_variances_that_last_and_that_pass_are_told_apart():
     found = next(cells(pd.DataFrame(rows, columns=names), "machine"))
     assert np.mean(found.lasting + found.passing) == pytest.approx(0.13, rel=0.1)
     assert found.lasting.sum() / (found.lasting + found.passing).sum() == pytest.approx(0.09 / 0.13, abs=0.08)
+
+
+def test_samples_are_sums_over_the_entries_of_a_row_and_a_function():
+    """2,000 entries of 40 keys in 15 rows and of 9 functions, two of which are left out, against a dense table."""
+    rng = stream(18, "entries")
+    key, function, value = rng.integers(40, size=2000), rng.integers(9, size=2000), rng.gamma(2.0, 3.0, 2000)
+    row, place, ratio = np.append(np.arange(15), rng.integers(15, size=25)), np.arange(9) - 2, rng.gamma(2.0, 1.0, 15)
+    place[place < 0] = -1
+    sampled = SparseSamples.of((key, function, value), (row, place), ratio, 7, Shelf())
+    sums = np.zeros((15, 9))
+    np.add.at(sums, (row[key], function), value * ratio[row[key]])
+    np.testing.assert_allclose(sampled.dense(slice(0, 7), 15), sums[:, 2:], rtol=1e-12)
+    by_group = sampled.summed(slice(3, 5), np.arange(15) % 4, ratio)
+    np.testing.assert_allclose(by_group[1], (sums * ratio[:, None])[1::4, 5:7].sum(axis=0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dense", [1, 2**18])
