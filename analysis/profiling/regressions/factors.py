@@ -324,8 +324,8 @@ def _project(application: Ints, blocks: Floats, products: Floats) -> None:
     products[:] = 0.0
     for block in range(len(application)):
         at, precision = application[block], blocks[_PRECISION, block]
-        for product, one, other in _FACTORS_OF:
-            level = blocks[one, block] * blocks[other, block] / precision
+        for product, first, second in _FACTORS_OF:
+            level = blocks[first, block] * blocks[second, block] / precision
             products[product, at] += blocks[product, block] - level
 
 
