@@ -890,6 +890,7 @@ def requests(
     priority: str | None = None,
     format: str | None = None,
     upstream: bool = False,
+    network_delay_s: _Seconds | None = None,
     zone: str | None = None,
     slo: str | None = None,
     load: _Positive = 1.0,
@@ -916,6 +917,7 @@ def requests(
     unit : of the times, if they are numbers
     format : of lines, as nginx's log_format or Apache's LogFormat has it
     upstream : whether the time of the servers behind a proxy is wanted
+    network_delay_s : what of each response time is not the servers', if a client wrote the log
     zone : of stamps without one, such as Europe/Berlin
     slo : objective on a percentile of response, such as p99=300ms: the fewest servers and the largest load that meet it
     load : that the objective is asked for, as a multiple of the log's
@@ -960,6 +962,7 @@ def requests(
         load=load,
         hourly=hourly,
         scalability=scalability,
+        network_delay_s=network_delay_s,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )
     said = LogOptions(arrival, departure, duration, unit, priority, format, upstream, zone)

@@ -79,6 +79,8 @@ class DemandTest:
     size: float
     """A correlation, or a distance of distribution functions; between −1 and 1."""
     p_value: float
+    longer_s: float = 0.0
+    """By how much demands are longer in the mean of those that met nobody, or a free server, as far as it is known."""
 
     @property
     def against(self) -> bool:
@@ -296,7 +298,8 @@ def agreement(
         some, others = demand_s[known & more], demand_s[known & ~more]
         if min(len(some), len(others)) >= 10:
             apart = float(ks_2samp(some, others, method="asymp").pvalue)
-            findings.append(DemandTest(name, _distance(some, others, tick_s), apart))
+            longer_s = float(others.mean() - some.mean()) if name == "waiting" else 0.0
+            findings.append(DemandTest(name, _distance(some, others, tick_s), apart, longer_s))
     return (*findings, *_alone(demand_s, known, met, events, tick_s))
 
 
@@ -567,9 +570,16 @@ def _refusal(
         if finding.against:
             return (
                 f"nothing fits: under {name}, the likeliest, demands depend on {finding.name} ({finding.size:+.2f}): "
-                "it is another policy or number of servers, or servers wait for something else"
+                f"it is another policy or number of servers, or servers wait for something else{_networks(finding)}"
             )
     return _undecided(best, others, tick_s, at_once=at_once, seen=seen)
+
+
+def _networks(finding: DemandTest) -> str:
+    """Return what else may make requests take longer that met nobody, or a free server."""
+    if finding.longer_s <= 0:
+        return ""
+    return f", or a client wrote the log and the network takes some {finding.longer_s:.2g} s: --network-delay"
 
 
 def _undecided(best: _Candidate, others: list[_Candidate], tick_s: float, *, at_once: float, seen: bool) -> str:
@@ -626,4 +636,6 @@ def _alone(demand_s: Floats, known: Bools, met: Ints, events: Pairs, tick_s: flo
         return ()
     sides = (curve.evaluate(at) - rest.evaluate(at + tick_s), rest.evaluate(at - tick_s) - curve.evaluate(at))
     distance = max(0.0, *(float(side.max()) for side in sides))
-    return (DemandTest("alone", distance, float(logrank(alone, CensoredData(others)).pvalue)),)
+    p_value = float(logrank(alone, CensoredData(others)).pvalue)
+    lone = demand_s[known & (met == 0)]
+    return (DemandTest("alone", distance, p_value, float(lone.mean() - others.mean()) if len(lone) else 0.0),)

@@ -1,7 +1,7 @@
 """What a service-level objective on a percentile needs: servers for a load, and the load that servers carry."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -103,6 +103,10 @@ class ReplayStation:
     quantum_s: float = 0.1
     stretches_s: tuple[tuple[float, float], ...] = ()
     """From when to when the load has each of several days; none: it is one day."""
+
+    def faster(self, speed: float) -> "ReplayStation":
+        """Return what serves the same load by servers of another speed."""
+        return replace(self, load=replace(self.load, demand_s=self.load.demand_s / speed))
 
     def response(self, servers: int, factor: float = 1.0) -> tuple[Floats, Floats]:
         """Return response times and demands of `factor` times the load on so many servers, in order of arrival."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _CHANGES = "What would change"
 _STDIN = "Events on standard input"
-_columns = partial(typer.Option, rich_help_panel="Columns of the log")
+_COLUMNS = "Columns of the log"
+_columns = partial(typer.Option, rich_help_panel=_COLUMNS)
 _rows = partial(typer.Option, rich_help_panel="Rows of the log")
 _FLEET = "A fleet's run that served requests"
 
@@ -140,6 +141,10 @@ def occupancy(
     upstream: Annotated[
         bool, _columns("--upstream", help="Take the time of the servers behind a proxy, not that of the proxy.")
     ] = False,
+    network_delay: Annotated[
+        float | None,
+        time(help="What of each response time the network took, if a client wrote the log: 0.4ms.", panel=_COLUMNS),
+    ] = None,
     zone: Annotated[
         str | None, _columns(metavar="NAME", help="Zone of stamps without one, such as Europe/Berlin; by default UTC.")
     ] = None,
@@ -192,7 +197,7 @@ def occupancy(
         _refuse_all({"--upstream": upstream or None, "--from": from_stamp, "--until": until_stamp, "--slo": slo})
         _refuse_all({"--scalability": scalability or None, "--by": by_column, "--hosts": hosts_column})
         _refuse_all({"--where": rows_where, "--hourly": hourly or None, "--on-disk": on_disk or None})
-        _refuse_all({"--database": database})
+        _refuse_all({"--database": database, "--network-delay": network_delay})
         from scenarios.occupancy import stream
 
         watched = stream.Watched(_needed(servers), interval or stream.INTERVAL_S, alert, reorder or 0, unit)
@@ -225,6 +230,7 @@ def occupancy(
         load=load,
         hourly=hourly,
         scalability=scalability,
+        network_delay_s=network_delay,
         rows=LogSlice(*chosen) if any(text is not None for text in chosen) else None,
     )
     if given is not None:

@@ -8,6 +8,7 @@ Schroeder, Wierman and Harchol-Balter 2006). A session of one request is an open
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -80,7 +81,6 @@ async def send(port: int, sessions: Sequence[Session], begin_s: float, until_s: 
     stamps = list[Stamp]()
 
     async def live(number: int, session: Session) -> None:
-        await asyncio.sleep(begin_s + session.start_s - time.monotonic())
         for demand_s, think_s in zip(session.demand_s, (*session.think_s, 0.0), strict=True):
             arrival_s = time.monotonic()
             if arrival_s >= begin_s + until_s:
@@ -90,7 +90,10 @@ async def send(port: int, sessions: Sequence[Session], begin_s: float, until_s: 
             stamps.append(Stamp(number, demand_s, arrival_s, departure_s))
             await asyncio.sleep(think_s)
 
-    await asyncio.gather(*(live(number, session) for number, session in enumerate(sessions)))
+    async with asyncio.TaskGroup() as living:
+        for number, session in sorted(enumerate(sessions), key=lambda entry: entry[1].start_s):
+            await asyncio.sleep(begin_s + session.start_s - time.monotonic())
+            living.create_task(live(number, session))
     return sorted(stamps, key=lambda stamp: stamp.arrival_s)
 
 
@@ -109,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sessions = [
         Session(entry["start_s"], tuple(entry["demand_s"]), tuple(entry["think_s"])) for entry in load["sessions"]
     ]
+    gc.freeze()
     begin_s = time.monotonic() + _LEAD_S
     stamps = asyncio.run(send(load["port"], sessions, begin_s, load["until_s"]))
     print(json.dumps(columns(stamps)), flush=True)

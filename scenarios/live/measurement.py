@@ -4,7 +4,7 @@ import gzip
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,13 @@ import pandas as pd
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.law import OccupancyTotals, law
 from analysis.occupancy.percentiles import Percentile, percentiles, why_without
-from models.errors import InputError
+from models.errors import ArgumentError, InputError
 from scenarios.files.loader import LIBRARY
+from scenarios.live.client import Session
 from scenarios.live.gate import Before, During, before, during, reasons
-from scenarios.live.load import DEMAND_S, REQUESTS_PER_SESSION, THINK_S, sessions
+from scenarios.live.load import DEMAND_S, MEAN_DEMAND_S, REQUESTS_PER_SESSION, THINK_S, arrivals, scaled, sessions
 from scenarios.live.processes import LiveError, Observed, ServingPlace, Wish, observe, place
+from scenarios.live.worker import MOST_CPU_S
 from scenarios.runs.disk import whole
 from scenarios.runs.rundir import make_folder
 from scenarios.views.conclusion import Conclusion, Payload
@@ -46,6 +48,30 @@ class LiveOptions:
     scheduler: Wish = "auto"
     pool: int = 0
     """Workers made beforehand; 0: one for each request."""
+    mean_demand_s: float = MEAN_DEMAND_S
+    """Of a request."""
+    load: float | None = None
+    """Demand per second and server of requests that arrive at one rate, 0..1; none: sessions, the load a sawtooth."""
+
+    def with_demand(self, mean_demand_s: float) -> "LiveOptions":
+        """Return the options with another mean demand of requests."""
+        if scaled(DEMAND_S, mean_demand_s)[1] > MOST_CPU_S:
+            most_s = MOST_CPU_S * MEAN_DEMAND_S / DEMAND_S[1]
+            raise ArgumentError("demand", f"should be at most {most_s:g} s", f"{mean_demand_s:g} s")
+        return replace(self, mean_demand_s=mean_demand_s)
+
+    def sent(self) -> list[Session]:
+        """Return what is sent."""
+        if self.load is None:
+            return sessions(self.seed, self.length_s, self.servers, self.mean_demand_s)
+        return arrivals(self.seed, self.length_s, self.servers, self.load, self.mean_demand_s)
+
+    def settings(self) -> dict[str, object]:
+        """Return what was chosen, as ``--json`` has it."""
+        own: dict[str, object] = {"seed": self.seed, "length_s": self.length_s, "load": self.load}
+        own["demand_s"] = scaled(DEMAND_S, self.mean_demand_s)
+        think_s = None if self.load is not None else scaled(THINK_S, self.mean_demand_s)
+        return own | {"think_s": think_s, "requests_per_session": REQUESTS_PER_SESSION if think_s else 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +173,12 @@ class LiveConclusion(Conclusion):
     circumstances: Circumstances
     before: Before
     during: During
-    seed: int
-    sending_s: float
-    """Seconds in which requests were sent."""
+    options: LiveOptions
     interval_s: float
     summary: LiveSummary
 
     def payload(self) -> Payload:
         """Return what ``--json`` prints, which is also the summary that is kept."""
-        settings = {"seed": self.seed, "length_s": self.sending_s, "interval_s": self.interval_s, "demand_s": DEMAND_S}
         return {
             "kind": "live",
             "quiet": not self.circumstances.reasons,
@@ -163,7 +186,7 @@ class LiveConclusion(Conclusion):
             "before": asdict(self.before),
             "during": asdict(self.during),
             "machine": asdict(self.circumstances.machine),
-            "settings": {**settings, "think_s": THINK_S, "requests_per_session": REQUESTS_PER_SESSION},
+            "settings": {**self.options.settings(), "interval_s": self.interval_s},
             **self.summary.payload(),
         }
 
@@ -227,9 +250,9 @@ def live(options: LiveOptions, out: Path, tell: Progress) -> LiveConclusion:
     """
     where = place(options.servers, options.scheduler, options.pool)
     make_folder(out)
-    load = sessions(options.seed, options.length_s, options.servers)
+    load = options.sent()
     if not load:
-        nothing = f"with seed {options.seed} no session starts in {options.length_s:g} s; more --minutes will do"
+        nothing = f"with seed {options.seed} nothing is sent in {options.length_s:g} s; more --minutes will do"
         raise LiveError(nothing)
     idle, every_s = before(where.server_cpus), interval_s(options.length_s)
     observed = observe(load, options.length_s, where, every_s, lambda share: tell("serving", share))
@@ -239,8 +262,7 @@ def live(options: LiveOptions, out: Path, tell: Progress) -> LiveConclusion:
         circumstances=Circumstances(LiveMachine.of(where), reasons(idle, loaded, where.scheduler)),
         before=idle,
         during=loaded,
-        seed=options.seed,
-        sending_s=options.length_s,
+        options=options,
         interval_s=every_s,
         summary=summary(requests, cpu, options.servers),
     )

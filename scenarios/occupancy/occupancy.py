@@ -18,6 +18,7 @@ from analysis.occupancy.law import busy_distribution, intervals, law, queue_dist
 from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
 from analysis.occupancy.logs.hygiene import clean
 from analysis.occupancy.logs.log import Cleaned, Log, LogFinding, LogOptions, in_seconds
+from analysis.occupancy.logs.network import at_the_servers
 from analysis.occupancy.logs.rates import (
     COARSE,
     CompletionRates,
@@ -31,6 +32,7 @@ from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles, why_
 from analysis.occupancy.replay import Replay
 from analysis.occupancy.servers import WAITED, said_servers
 from analysis.occupancy.streaming import alerts
+from models.errors import ArgumentError
 from models.queues.policies import POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
@@ -59,6 +61,8 @@ _MOST_HANDY = 120
 """Intervals that a log is divided into where no length is given."""
 LONGEST_QUEUE = 1000
 """Shares of time with so many waiting are told; quantiles are of all."""
+_SHOWN = "p99"
+"""Percentile that people see of other servers."""
 _WORST = 5
 """Intervals that people see."""
 
@@ -74,6 +78,8 @@ class OtherServers:
     """The same of the bound on the change."""
     replay: Replay | None
     """Under the policy, where there is one."""
+    percentiles: tuple[Percentile, ...] = ()
+    """Of the response times of the replay."""
 
     def within(self) -> str:
         """Return the interval that queueing lies in, as people read it."""
@@ -91,7 +97,7 @@ class OtherServers:
     def payload(self) -> dict[str, object]:
         """Return the row as ``--json`` has it."""
         empty = {"bounds_say_nothing": self.bounds_say_nothing, "change_says_nothing": self.change_says_nothing}
-        return {**self.bounds.row(), **empty, **_replay_payload(self.replay)}
+        return {**self.bounds.row(), **empty, **_replay_payload(self.replay, self.percentiles)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,8 @@ class OtherSpeed:
     bounds_say_nothing: bool
     note: str
     replay: Replay | None
+    percentiles: tuple[Percentile, ...] = ()
+    """As of `OtherServers`."""
 
     def within(self) -> str:
         """Return the interval that queueing lies in, as people read it."""
@@ -112,7 +120,7 @@ class OtherSpeed:
     def payload(self) -> dict[str, object]:
         """Return the row as ``--json`` has it."""
         names = ("speed", "queueing_s_low", "queueing_s_high", "bounds_say_nothing", "note")
-        return {**{name: getattr(self, name) for name in names}, **_replay_payload(self.replay)}
+        return {**{name: getattr(self, name) for name in names}, **_replay_payload(self.replay, self.percentiles)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +307,9 @@ class OccupancyConclusion(Conclusion):
         if self.capacity:
             yield self._capacity()
         if self.speeds:
-            rows = [(f"{row.speed:g}", row.within(), *_replay_cells(row.replay)) for row in self.speeds]
+            rows = [
+                (f"{row.speed:g}", row.within(), *_replay_cells(row.replay, row.percentiles)) for row in self.speeds
+            ]
             yield table(("speed", "queueing, s", *self._replay_headings()), rows)
         if self.busy_quantiles.p50 is not None:
             halves = (("busy", self.busy_quantiles), ("waiting", self.waiting_quantiles))
@@ -349,11 +359,14 @@ class OccupancyConclusion(Conclusion):
         return table(("host", "requests", "busy", "queueing", "peak", "p99"), rows)
 
     def _capacity(self) -> Table:
-        rows = [(f"{row.bounds.to}", row.within(), row.change(), *_replay_cells(row.replay)) for row in self.capacity]
+        rows = [
+            (f"{row.bounds.to}", row.within(), row.change(), *_replay_cells(row.replay, row.percentiles))
+            for row in self.capacity
+        ]
         return table(("servers", "queueing, s", "change, s", *self._replay_headings()), rows)
 
     def _replay_headings(self) -> tuple[str, ...]:
-        return (f"as {self.policy}, s", "±5% demand, s") if self.policy else ()
+        return (f"as {self.policy}, s", "±5% demand, s", f"{_SHOWN} as {self.policy}") if self.policy else ()
 
     def _worst(self) -> Table:
         """Return the intervals in which requests waited longest."""
@@ -434,6 +447,8 @@ def occupancy(
         clock = LogClock(None if said.zone is None else zone_of(said.zone).key, source.clock)
         if rows is not None:
             source, since_s, until_s = stretch(chosen_rows(source, rows), rows, clock)
+        if query.network_delay_s is not None:
+            source = _at_the_servers(source, query.network_delay_s)
         if rows is not None and rows.hosts is not None:
             hosts = tuple(_by_host(source, query))
             total = _summed(source, hosts, query)
@@ -447,6 +462,13 @@ def occupancy(
     notes = (*source.notes, *answer.notes, *unsure, *of_others)
     answer = replace(answer, log=called, origin_s=source.origin_s, notes=notes)
     return answer if out is None else _pictured(answer, present, out)
+
+
+def _at_the_servers(log: Log, network_delay_s: float) -> Log:
+    try:
+        return at_the_servers(log, network_delay_s)
+    except ArgumentError as error:
+        refuse("--network-delay", error.problem, error.got or "")
 
 
 def _by_host(source: Log, query: OccupancyQuery) -> Iterator[tuple[str, OccupancyConclusion]]:
@@ -635,8 +657,8 @@ def laws(
         discipline=replace(discipline, reconstruction=None),
         interval_s=interval_s,
         intervals=parts,
-        capacity=capacity(log, present, discipline, query.to) if query.to else (),
-        speeds=speeds(log, present, discipline, query.speed),
+        capacity=capacity(log, present, discipline, query.to, station) if query.to else (),
+        speeds=speeds(log, present, discipline, query.speed, station),
         completion_rates=shown,
         servers_test=test,
         findings=log.findings,
@@ -694,8 +716,17 @@ def caveats(discipline: Discipline, to: Sequence[int], factors: Sequence[float])
         )
 
 
-def capacity(log: Cleaned, present: Curve, discipline: Discipline, to: Iterable[int]) -> tuple[OtherServers, ...]:
-    """Return bounds on queueing, and the replay where there is a policy, for each number of servers."""
+def capacity(
+    log: Cleaned, present: Curve, discipline: Discipline, to: Iterable[int], station: ReplayStation | None = None
+) -> tuple[OtherServers, ...]:
+    """Return bounds on queueing, and the replay where there is a policy, for each number of servers.
+
+    Parameters
+    ----------
+    log, present, discipline : requests, how many were there, and how they were served
+    to : numbers of servers
+    station : what serves the log again, for percentiles; None: there are none
+    """
     matched = (log.arrival_s, log.departure_s) if log.paired else None
     now = law(present, discipline.servers)
     return tuple(
@@ -703,13 +734,26 @@ def capacity(log: Cleaned, present: Curve, discipline: Discipline, to: Iterable[
             row,
             *_empty(row, now.queueing_time_s, now.response_time_s),
             _replay(log, discipline, row.to, 1.0),
+            () if station is None else station.percentiles(LEVELS, row.to),
         )
         for row in others(present, discipline.servers, to, matched, per_job=_per_job(discipline))
     )
 
 
-def speeds(log: Cleaned, present: Curve, discipline: Discipline, factors: Iterable[float]) -> tuple[OtherSpeed, ...]:
-    """Return bounds on queueing, and the replay where there is a policy, with as many servers of each other speed."""
+def speeds(
+    log: Cleaned,
+    present: Curve,
+    discipline: Discipline,
+    factors: Iterable[float],
+    station: ReplayStation | None = None,
+) -> tuple[OtherSpeed, ...]:
+    """Return bounds on queueing, and the replay where there is a policy, with as many servers of each other speed.
+
+    Parameters
+    ----------
+    log, present, discipline, station : as of `capacity`
+    factors : speeds, in that of the log's servers
+    """
     divides = discipline.policy is not None and divides_queueing(discipline.policy, discipline.servers)
     rows = []
     for factor in factors:
@@ -720,7 +764,8 @@ def speeds(log: Cleaned, present: Curve, discipline: Discipline, factors: Iterab
             row = faster(present, discipline.servers, factor, per_job=_per_job(discipline), divides=divides)
             empty = factor > 1 and row.queueing_s > 0 and row.queueing_high_s >= row.queueing_s * (1 - 1e-9)
             within = (row.queueing_low_s, row.queueing_high_s, empty, row.note)
-        rows.append(OtherSpeed(factor, *within, _replay(log, discipline, discipline.servers, factor)))
+        again = () if station is None else station.faster(factor).percentiles(LEVELS, discipline.servers)
+        rows.append(OtherSpeed(factor, *within, _replay(log, discipline, discipline.servers, factor), again))
     return tuple(rows)
 
 
@@ -837,16 +882,18 @@ def _replay(log: Cleaned, discipline: Discipline, to: int, speed: float) -> Repl
     return None if discipline.policy is None else replayed(log, discipline, to, speed)
 
 
-def _replay_payload(again: Replay | None) -> dict[str, float]:
-    if again is None:
-        return dict.fromkeys(("replay_s", "replay_low", "replay_high"), math.nan)
-    return {"replay_s": again.queueing_s, "replay_low": again.low_s, "replay_high": again.high_s}
+def _replay_payload(again: Replay | None, within: Sequence[Percentile]) -> dict[str, object]:
+    times = dict.fromkeys(("replay_s", "replay_low", "replay_high"), math.nan)
+    if again is not None:
+        times = {"replay_s": again.queueing_s, "replay_low": again.low_s, "replay_high": again.high_s}
+    return {**times, "response_percentiles": [asdict(at) for at in within]}
 
 
-def _replay_cells(again: Replay | None) -> tuple[str, ...]:
+def _replay_cells(again: Replay | None, within: Sequence[Percentile]) -> tuple[str, ...]:
     if again is None:
         return ()
-    return _number(again.queueing_s), f"{_number(again.low_s)} to {_number(again.high_s)}"
+    shown = next((str(at) for at in within if at.name == _SHOWN), "–")
+    return _number(again.queueing_s), f"{_number(again.low_s)} to {_number(again.high_s)}", shown
 
 
 def _within(low_s: float, high_s: float, says_nothing: bool) -> str:

@@ -113,6 +113,7 @@ def refuse_whole(query: OccupancyQuery, options: LogOptions, out: Path | None = 
         "--scalability": "--scalability" if query.scalability else "",
         **asked_of_rows,
         "--priority": options.priority,
+        "--network-delay": "" if query.network_delay_s is None else f"{query.network_delay_s:g}",
         "--out": "" if out is None else str(out),
     }
     faults = [Fault(option, 0, 0, "", WHOLE, text) for option, text in texts.items() if text]

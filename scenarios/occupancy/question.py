@@ -34,6 +34,8 @@ class OccupancyQuery:
     """Whether the objective is asked about for each hour of the day or week, too."""
     scalability: bool = False
     """Whether contention and coherence are fitted to the completion rates."""
+    network_delay_s: float | None = None
+    """What of each response time is not the servers'; None: nothing."""
     rows: LogSlice | None = None
     """Which of the log's rows count, and the classes that are compared; None: all rows, one class."""
 

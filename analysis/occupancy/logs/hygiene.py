@@ -622,19 +622,36 @@ def _servers(came: Floats, left: Floats, servers: int) -> Iterator[LogFinding]:
     for test in conserves_work(came, left, servers):
         if not test.against:
             continue
-        longer = test.left_s > test.right_s
+        longer, done = test.left_s > test.right_s, "nothing was changed"
         if test.name == "company":
             evidence = f"service takes {test.left_s:.3g} s beside others, {test.right_s:.3g} s alone"
             what = "servers slow each other down" if longer else "servers help each other"
         else:
             law = f"with {counted(servers, 'server')} the law gives {test.left_s:.3g} s of service"
             evidence = f"{law}, but requests that never wait take {test.right_s:.3g} s"
+            if not longer:
+                network = f"{_network_s(came, left, servers, test.right_s - test.left_s):.2g} s"
+                done += f": if a client wrote the log, the network may take some {network}, --network-delay"
             what = (
                 f"servers idle while requests wait, or are fewer than {servers}"
                 if longer
                 else f"more servers than {servers}"
             )
-        yield LogFinding(what, len(came), evidence, "nothing was changed")
+        yield LogFinding(what, len(came), evidence, done)
+
+
+def _network_s(came: Floats, left: Floats, servers: int, longer_s: float) -> float:
+    """Return what of each response time may be the network's, which shows only in requests that find a free server.
+
+    Parameters
+    ----------
+    came, left : (n,) arrays, seconds; NaN: not seen
+    servers : k >= 1
+    longer_s : by how much these requests take longer than the mean service by the law, which has their delay, too
+    """
+    arrived, gone = np.sort(came[~np.isnan(came)]), np.sort(left[~np.isnan(left)])
+    met = np.arange(len(arrived)) - np.searchsorted(gone, arrived, side="right")
+    return longer_s / max(float(np.mean(met >= servers)), 1e-9)
 
 
 def surely_copies(kind: str, names: int, others: int, repeated: int) -> bool:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scenarios.live.load import sessions, trace
+from scenarios.live.load import arrivals, sessions, trace
 
 
 def offered(load, length_s):
@@ -39,6 +39,28 @@ def test_the_load_climbs_in_every_tooth_and_falls_back():
     time_s = np.array([session.start_s for session in sessions(3, 48_000.0, 1)]) % 480.0
     thirds = np.histogram(time_s, bins=3, range=(0, 480))[0]
     assert thirds[0] < thirds[1] < thirds[2]
+
+
+def test_sessions_of_short_requests_are_as_many_times_more():
+    load = sessions(1, 400.0, 1, mean_demand_s=0.003)
+    demand_s = np.concatenate([session.demand_s for session in load])
+    think_s = np.concatenate([session.think_s for session in load])
+    assert offered(load, 400.0) == pytest.approx(0.535, rel=0.1)
+    assert (demand_s.min(), demand_s.max()) == pytest.approx((0.001, 0.005), rel=0.01)
+    assert (think_s.min(), think_s.max()) == pytest.approx((0.006, 0.012), rel=0.01)
+
+
+@pytest.mark.parametrize(("servers", "load"), [(1, 0.6), (2, 0.3)])
+def test_open_arrivals_come_at_one_rate_one_by_one(servers, load):
+    """Poisson: gaps have a coefficient of variation of 1, and no hundredth of the time has more than chance gives."""
+    requests = arrivals(1, 400.0, servers, load, mean_demand_s=0.003)
+    start_s = np.array([session.start_s for session in requests])
+    assert offered(requests, 400.0) == pytest.approx(0.6, rel=0.02)
+    assert all(len(session.demand_s) == 1 and not session.think_s for session in requests)
+    assert np.diff(start_s).std() / np.diff(start_s).mean() == pytest.approx(1.0, abs=0.03)
+    counts = np.histogram(start_s, bins=100, range=(0, 400))[0]
+    assert counts.var() / counts.mean() == pytest.approx(1.0, abs=0.5)
+    assert arrivals(1, 400.0, servers, load, 0.003) == requests != arrivals(2, 400.0, servers, load, 0.003)
 
 
 def test_the_trace_is_open_and_overloads_one_server_at_times():

@@ -197,6 +197,17 @@ def test_on_a_perfect_server_the_law_is_exact_and_the_machine_quiet(tmp_path):
 
 
 @pytest.mark.usefixtures("quiet")
+def test_a_load_of_one_rate_is_served_and_its_settings_are_said(tmp_path):
+    payload = said("--minutes", "1", "--load", "60%", "--demand", "4ms", "--pool", "1", "--out", str(tmp_path))
+    assert payload["utilisation"] == pytest.approx(0.6, rel=0.05)
+    settings = {key: payload["settings"][key] for key in ("load", "think_s", "requests_per_session")}
+    assert settings == {"load": 0.6, "think_s": None, "requests_per_session": 1}
+    assert payload["settings"]["demand_s"] == pytest.approx([0.004 / 3, 0.02 / 3])
+    usual = said("--minutes", "10", "--out", str(tmp_path))["settings"]
+    assert (usual["load"], usual["demand_s"], usual["think_s"]) == (None, [0.1, 0.5], [0.6, 1.2])
+
+
+@pytest.mark.usefixtures("quiet")
 def test_the_files_hold_what_is_said_and_nothing_is_half_written(tmp_path):
     (tmp_path / "other.txt").write_text("kept")
     payload = said("--minutes", "10", "--out", str(tmp_path))
@@ -274,7 +285,12 @@ def test_a_system_without_the_kernels_accounts_is_refused_before_anything_is_mad
         (("--servers", "0"), '--servers: should be a whole number of at least 1, got "0"'),
         (("--minutes", "nan"), '--minutes: should be a number greater than 0, got "nan"'),
         (("--pool", "-1"), '--pool: should be a whole number of at least 1, got "-1"'),
-        (("--minutes", "0.001"), "with seed 1 no session starts in 0.06 s; more --minutes will do"),
+        (("--minutes", "0.001"), "with seed 1 nothing is sent in 0.06 s; more --minutes will do"),
+        (("--demand", "1h"), '--demand: should be at most 36 s, got "3600 s"'),
+        (("--load", "3"), '--load: should be a share between 0 and 1, such as 3% or 0.03, got "3"'),
+        (("--replay", "--load", "60%"), '--load: cannot be chosen with --replay, got "0.6"'),
+        (("--replay", "--demand", "4ms"), '--demand: cannot be chosen with --replay, got "0.004"'),
+        (("--replay", "--pool", "2"), '--pool: cannot be chosen with --replay, got "2"'),
         (("--replay", "--minutes", "0.0001"), "with seed 1 nothing arrives in 0.006 s; more --minutes will do"),
     ],
 )

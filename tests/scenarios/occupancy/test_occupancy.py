@@ -82,6 +82,38 @@ def test_the_replay_is_what_other_servers_would_have_done_and_lies_within_the_bo
         assert row["replay_low"] <= row["replay_s"] <= row["replay_high"]
 
 
+def test_other_servers_have_the_percentiles_that_they_would_have_had(log, trace):
+    arrival, demand, _ = trace
+    for row in payload(log, "--servers", 2, "--to", "1,3", "--policy", "ps")["capacity"]:
+        response_s = np.sort(serve("ps", arrival, demand, row["servers"]).departure_s - arrival)
+        by_level = {at["level"]: at["value_s"] for at in row["response_percentiles"]}
+        assert by_level[0.99] == pytest.approx(response_s[int(np.ceil(0.99 * 1_500)) - 1], rel=1e-6)
+    assert payload(log, "--servers", 2, "--to", "3")["capacity"][0]["response_percentiles"] == []
+    shown = wsc(log, "--servers", 2, "--to", "1,3", "--policy", "ps").stdout
+    assert "p99 as ps" in shown
+
+
+def test_without_the_network_the_answer_is_that_of_the_servers_own_log(log, trace, tmp_path):
+    arrival, _, departure = trace
+    client = tmp_path / "client.csv"
+    pd.DataFrame({"arrival_s": arrival - 0.25, "departure_s": departure}).to_csv(client, index=False)
+    options = ("--servers", 2, "--to", "3", "--policy", "auto", "--slo", "p99=9s", "--load", "1.2")
+    own, theirs = payload(log, *options), payload(client, *options, "--network-delay", "250ms")
+    assert theirs["notes"] == [
+        "times and objectives are those at the servers: the log's response times are 0.25 s longer",
+        *own["notes"],
+    ]
+    for key in ("service_time_s", "queueing_time_s", "response_time_s"):
+        assert theirs[key] == pytest.approx(own[key], rel=1e-9)
+    assert theirs["policy"] == own["policy"] == "ps"
+    for at in (lambda said: said["capacity"][0]["response_percentiles"], lambda said: said["slo"]["needs"]):
+        assert [list(row) for row in at(theirs)] == [list(row) for row in at(own)]
+    assert theirs["capacity"][0]["replay_s"] == pytest.approx(own["capacity"][0]["replay_s"], rel=1e-6)
+    assert theirs["slo"]["needs"][0]["at_load"]["value_s"] == pytest.approx(
+        own["slo"]["needs"][0]["at_load"]["value_s"], rel=1e-6
+    )
+
+
 def test_without_a_policy_there_are_bounds_and_no_replay(log):
     said = payload(log, "--servers", 2, "--to", "3")
     assert (said["identified"], said["policy"]) == (None, None)
@@ -166,7 +198,7 @@ def test_other_speeds_are_rows_beside_other_numbers(log, trace):
     row = payload(log, "--servers", 2, "--speed", "2", "--policy", "ps")["speeds"][0]
     faster = serve("ps", arrival, demand / 2.0, 2).departure_s
     known = {"speed", "queueing_s_low", "queueing_s_high", "bounds_say_nothing", "note"}
-    assert set(row) == known | {"replay_s", "replay_low", "replay_high"}
+    assert set(row) == known | {"replay_s", "replay_low", "replay_high", "response_percentiles"}
     assert row["replay_s"] == pytest.approx((faster - arrival - demand / 2.0).sum(), rel=1e-6)
     assert "speed" in wsc(log, "--servers", 2, "--speed", "0.5,2").stdout
 
@@ -433,6 +465,15 @@ def test_bad_files_end_with_status_2_and_their_place(tmp_path, content, told):
         ),
         (("--servers", "2", "--speed", "2,fast"), "--speed: should be a number greater than 0"),
         (("--servers", "2", "--priority", "urgency"), "urgency: column is missing"),
+        (
+            ("--servers", "2", "--network-delay", "1.5s"),
+            "--network-delay: should be at most 1.00",
+        ),
+        (
+            ("--servers", "2", "--network-delay", "1ms", "--on-disk"),
+            "--network-delay: needs the whole log in memory: leave --on-disk away, got 0.001",
+        ),
+        (("--servers", "2", "--network-delay", "-1"), "--network-delay: should be a time above 0"),
         (("--servers", "2", "--alert", "-1"), "--alert: should be a number greater than 0"),
         (("--servers", "2", "--arrival", "came"), "came: column is missing"),
         (("--servers", "2", "--unit", "ms"), "arrival_s: should be in ms, as --unit says, got a name in s"),

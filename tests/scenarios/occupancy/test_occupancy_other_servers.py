@@ -10,7 +10,7 @@ from analysis.occupancy.inversion import drawn_demands
 from analysis.occupancy.logs.log import Cleaned
 from models.queues.policies import MOST_SLICES
 from models.queues.serve import serve
-from scenarios.occupancy.discipline import Discipline, hindrance, settle
+from scenarios.occupancy.discipline import Discipline, hindrance, settle, station_under
 from scenarios.occupancy.occupancy import capacity, caveats, log_percentiles, speeds
 
 REFUTED = ("lcfs", "sjf", "random", "rr")
@@ -173,6 +173,25 @@ def test_other_numbers_of_servers_do_what_the_replay_says_under_priorities(load)
         true_s = queueing(load, "priority", row.bounds.to)
         assert row.replay.queueing_s == pytest.approx(true_s, rel=1e-6)
         assert row.bounds.queueing_low_s <= true_s <= row.bounds.queueing_high_s
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "ps", "priority"])
+def test_percentiles_of_other_servers_are_those_that_they_really_have(load, policy):
+    """On other numbers and at other speeds, to the request; another day's lie around them."""
+    log = logged(load, policy)
+    seen, discipline = curve(log.arrival_s, log.departure_s), settle(log, Discipline(2, policy), 1.0)
+    station = station_under(log, discipline)
+    fewer, more = capacity(log, seen, discipline, [1, 3], station)
+    slow, fast = speeds(log, seen, discipline, [0.9, 2.0], station)
+    for row, servers, speed in ((fewer, 1, 1.0), (more, 3, 1.0), (slow, 2, 0.9), (fast, 2, 2.0)):
+        arrival, demand, priority = load
+        response_s = serve(policy, arrival, demand / speed, servers, priority=priority).departure_s - arrival
+        levels = [at.level for at in row.percentiles]
+        true_s = np.quantile(response_s, levels, method="inverted_cdf")
+        assert [at.value_s for at in row.percentiles] == pytest.approx(true_s, rel=1e-6)
+        assert all(at.low_s < at.value_s < at.high_s for at in row.percentiles if math.isfinite(at.low_s))
+        assert math.isfinite(row.percentiles[0].low_s)
+        assert row.payload()["response_percentiles"][0]["level"] == 0.5
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, math.nan, math.inf])
