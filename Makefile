@@ -127,6 +127,7 @@ evidence: $(READY) ## the long evidence: every row on ten worlds, many draws, ma
 	$(BIN)/python benchmarks/spill_over.py
 	$(BIN)/python benchmarks/autoscalers.py --out docs/autoscalers.csv
 	$(BIN)/python benchmarks/percentile_bands.py --csv docs/percentile_bands.csv
+	$(BIN)/python benchmarks/live_predictions.py .benchmarks/live --csv docs/live_predictions.csv
 	$(BIN)/python benchmarks/least_change.py --machines 10000,100000,1000000 --controls 1,9 --csv docs/least_change.csv
 	$(BIN)/python benchmarks/outside/evidence.py
 	$(BIN)/python benchmarks/outside/evidence.py --methods mixed-model
