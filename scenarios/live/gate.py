@@ -42,7 +42,7 @@ class During:
     """Used by processes that are not the server's. Where the client shares a CPU, it is among them."""
     stolen_share: float
     unexplained_share: float
-    """Runnable without a CPU although the server's own processes left one free; NaN for a pool."""
+    """Runnable without a CPU although the server's own processes left one free; NaN: a pool of more workers."""
 
 
 def before(cpus: Sequence[int], look_s: float = _LOOK_S) -> Before:
@@ -83,6 +83,7 @@ def during(observed: Observed, where: ServingPlace) -> During:
 
     The server's own processes leave all k CPUs taken while N > k of them are there, and then N - k of them wait: a
     wait beyond that was for somebody else. N counts the server's processes by the server's clock, no client is asked.
+    Of a pool it is not known how many have a request; as many workers as CPUs never wait for each other.
 
     Parameters
     ----------
@@ -95,7 +96,8 @@ def during(observed: Observed, where: ServingPlace) -> During:
     begin, end = (Ticks(float(sample["busy_s"]), float(sample["stolen_s"])) for sample in (first, last))
     busy, stolen = used(begin, end, whole_s)
     others = max(0.0, busy - float(last["run_s"] - first["run_s"]) / whole_s)
-    unexplained = float("nan") if where.pool else unexplained_wait(observed.workers, cpus) / whole_s
+    waited_s = float(last["wait_s"] - first["wait_s"]) if where.pool <= cpus else float("nan")
+    unexplained = (waited_s if where.pool else unexplained_wait(observed.workers, cpus)) / whole_s
     return During(observed.spin_share, others, stolen, unexplained)
 
 

@@ -120,5 +120,10 @@ def test_ticks_that_lag_behind_do_not_make_others_negative():
     assert during(observed(busy_s=[7.0, 10.0]), ServingPlace((1,), (0,), "nice")).others_share == 0.0
 
 
-def test_a_pools_waits_are_not_explained():
+def test_workers_of_a_pool_that_are_no_more_than_the_cpus_do_not_wait_for_each_other():
+    assert during(observed(), ServingPlace((1,), (0,), "nice", pool=1)).unexplained_share == pytest.approx(0.9)
+    assert during(observed(), ServingPlace((0, 1), (0, 1), "nice", pool=2)).unexplained_share == pytest.approx(0.45)
+
+
+def test_waits_of_more_workers_than_cpus_are_not_explained():
     assert np.isnan(during(observed(), ServingPlace((1,), (0,), "nice", pool=2)).unexplained_share)
