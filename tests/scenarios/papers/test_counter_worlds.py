@@ -298,8 +298,6 @@ COUNTER_WORLDS = {
     ("gwp/affinity", "gain"): lambda: assigned(random_table(1, interaction=0.0)),
     ("gwp/affinity", "sampled_over_possible"): lambda: assigned(random_table(1), samples=2_000),
     ("gwp/affinity", "anneal_gap"): lambda: assigned(random_table(1, jobs=30, platforms=20, allowed=0.3)),
-    ("gwp/overhead", "share"): lambda: spent_on_profiling(0.2, visited=100),
-    ("gwp/overhead", "visited_share"): lambda: spent_on_profiling(0.2, visited=1),
     ("gwp/overhead", "always_on_share"): lambda: spent_on_profiling(1e-6, visited=1),
 }
 """Row and criterion, and what the row measures where the finding is absent."""

@@ -23,6 +23,8 @@ SETTLED = {
     ("gwp/sqrt-law", "exponent"): "random parts of any samples follow the law",
     ("gwp/sqrt-law", "constant_error"): "as above",
     ("gwp/affinity", "jobs"): "how large the question is",
+    ("gwp/overhead", "share"): "a third of the limit at most, at the highest rates that a scenario may ask for",
+    ("gwp/overhead", "visited_share"): "a fifth of the limit at most, as above",
 }
 """Checks whose numbers differ between worlds, and why no world could decide them."""
 
