@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
+from analysis.figures.bounds import draw_criteria
 from analysis.figures.criteria import KINDS, Criterion, overall
 from analysis.figures.criteria import printed as numbers_of
 from analysis.figures.spread import with_spread
@@ -93,6 +94,18 @@ def _missing(present: Collection[str]) -> Iterator[Section]:
         heads = ("figure or table", "what it shows", "recorded", "what does not hold, recorded", "command")
         cells = [_not_measured(row, known(row.id)) for row in rows]
         yield composed("Not measured here", tables=(_worded(heads, cells, "", set()),))
+    for row in rows:
+        if row.id.startswith("world/") and (criteria := known(row.id)):
+            yield _from_record(row, criteria)
+
+
+def _from_record(row: Row, criteria: Sequence[Criterion]) -> Section:
+    """Return a row about the world as it is on record, its criteria drawn: those of papers are measured in minutes."""
+    of = f"{count} worlds" if (count := len(criteria[0].values)) > 1 else "one world, or of many together"
+    says = f"Not measured here: what is drawn is on record, of {of}; each number stands beside its bounds."
+    picture = drawn(draw_criteria(criteria), f"criteria of {row.id}")
+    section = composed(f"{row.id}: {row.what}", (says,), figures=(picture,), commands=(f"wsc reproduce {row.id}",))
+    return replace(section, anchor=_anchor(row))
 
 
 def _not_measured(row: Row, criteria: Sequence[Criterion]) -> tuple[Cell, ...]:
@@ -105,7 +118,8 @@ def _not_measured(row: Row, criteria: Sequence[Criterion]) -> tuple[Cell, ...]:
     failing = "; ".join(str(criterion) for criterion in criteria if not criterion.holds)
     mark: Mark = "bad" if failing else ""
     command = Cell(f"wsc reproduce {row.id}")
-    return Cell(row.id), Cell(row.what), Cell(recorded, mark), Cell(failing), command
+    place = f"#{_anchor(row)}" if row.id.startswith("world/") and criteria else ""
+    return Cell(row.id, href=place), Cell(row.what), Cell(recorded, mark), Cell(failing), command
 
 
 def _measured_in(file: Path) -> Reproduction:
@@ -169,7 +183,7 @@ def _sections(rows: Sequence[JudgedRow], drawn_now: Mapping[str, tuple[Figure, .
         yield replace(part, anchor=_anchor(row))
 
 
-def _anchor(row: JudgedRow) -> str:
+def _anchor(row: JudgedRow | Row) -> str:
     return row.id.replace("/", "-")
 
 

@@ -6,14 +6,17 @@ import math
 import pandas as pd
 import pytest
 
+from analysis.figures.bounds import draw_criteria
+from analysis.figures.criteria import Criterion
 from scenarios.papers import judged, record, reproduce
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.judged import JudgedRow
 from scenarios.papers.record import RECORD, recorded
 from scenarios.papers.rows import Reproduction, published
 from scenarios.report import reproduced
-from scenarios.views.section import Table
+from scenarios.views.section import Figure, Says, Table
 from scenarios.views.terminal import dumps
+from tests.helpers.pictures import faults
 
 KNOWN = {row["id"]: row for row in json.loads(RECORD.read_text("utf-8"))}
 
@@ -97,6 +100,47 @@ def test_every_row_of_a_paper_says_which_section_it_comes_from():
         if row.startswith("world/"):
             continue
         assert published(row)["read_from"].str.contains(r"[Ss]ections? (?:\d|“)").any(), row
+
+
+def test_the_page_draws_rows_of_the_world_that_are_on_record_and_not_measured_here():
+    table, *sections = reproduced._missing(set(ROWS) - {"wsmeter/fig9", "world/slots", "world/watch"})
+    (section,) = sections
+    (picture,) = section.of(Figure)
+    assert section.title.startswith("world/slots: ")
+    assert "on record, of 3 worlds" in section.of(Says)[0].text
+    assert picture.source.startswith("data:image/svg+xml;base64,")
+    links = [row[0].href for block in table.of(Table) for row in block.rows]
+    assert links == ["", f"#{section.anchor}", ""]
+
+
+@pytest.mark.parametrize("row", ["world/slots", "world/calibration", "world/ablation"])
+def test_criteria_on_record_are_drawn_each_with_its_numbers(row):
+    figure = draw_criteria(record.known(row))
+    (axes,) = figure.axes
+    names = dict.fromkeys(criterion["name"] for criterion in KNOWN[row]["criteria"])
+    ours = [text.get_text().lstrip("…") for text in axes.get_yticklabels()]
+    assert all(name.replace("_", " ").endswith(end) for name, end in zip(names, ours, strict=True))
+    assert len(axes.texts) == len(names)
+    assert faults(figure) == []
+
+
+def drawn_at(*values, **bounds):
+    """Return where one number is drawn on its line, where its bounds are kept, and the words beside it."""
+    criteria = [Criterion("x", relation.replace("_", " "), bound, "", values) for relation, bound in bounds.items()]
+    (axes,) = draw_criteria(criteria).axes
+    shaded = axes.patches[0]
+    kept = shaded.get_x(), shaded.get_x() + shaded.get_width()
+    return axes.lines[-1].get_xdata().tolist(), kept, axes.texts[0].get_text()
+
+
+def test_a_number_is_drawn_against_its_bounds_on_a_scale_of_its_own():
+    at, kept, words = drawn_at(0.15, 0.45, 9.0, at_most=0.3)
+    assert (at, kept) == (pytest.approx([-0.5, 0.5, 0.97]), (-1.0, 0.0))
+    assert words == "0.45 (0.15 to 9), at most 0.3: 1 of 3"
+    assert drawn_at(2.0, at_least=1.0, at_most=3.0) == ([0.0], (-0.5, 0.5), "2, at least 1 and at most 3")
+    assert drawn_at(-0.5, at_least=0.0) == ([-0.97], (0.0, 1.0), "-0.5, at least 0")
+    assert drawn_at(-0.4, at_most=-0.5)[:2] == (pytest.approx([0.2]), (-1.0, 0.0))
+    assert drawn_at(math.nan, at_least=1.0)[2] == "not measured, at least 1"
 
 
 def test_the_page_has_the_record_of_what_was_not_measured_here(monkeypatch):
