@@ -113,7 +113,7 @@ def _counted_moments(
     del scratch
     give_back_memory()
     share /= total
-    clusters = _clusters(size)
+    clusters = clusters_of(size)
     sums = _no_sums(numbers.count)
     for part in range(counted.parts):
         entries = counted.entries(part).positive()
@@ -158,7 +158,7 @@ def _add_exactly(keys: AnyInts, count: Amounts, scale: Ints, sums: Ints) -> None
         sums[keys[at]] = max(sums[keys[at]], 0) + np.int64(count[at]) * scale[at]
 
 
-def _clusters(size: Floats) -> tuple[Floats, Floats]:
+def clusters_of(size: Floats) -> tuple[Floats, Floats]:
     """Return (M,) the part of everything that each cluster has, and 1 / (1 − that)."""
     leverage = size / max(float(size.sum()), 1.0)
     return leverage, 1.0 / np.maximum(1.0 - leverage, 1e-9)
@@ -175,7 +175,7 @@ def _no_sums(keys: int) -> _Sums:
 def _moments(sums: _Sums, share: Floats, clusters: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Return (K,) second and fourth moments of shares; `sums`, as of `_add`, are not the same afterwards.
 
-    Clusters are as of `_clusters`.
+    Clusters are as of `clusters_of`.
     """
     leverage, weight = clusters
     usual = leverage**2 * weight
@@ -218,7 +218,7 @@ def _add_moments(
     ----------
     entries : (n,) key, cluster, and value as a part of everything; each pair once
     share : (K,)
-    clusters : of `_clusters`
+    clusters : of `clusters_of`
     sums : as of `_add`
     """
     keys, cluster_of, values = entries
@@ -303,7 +303,7 @@ class CountedStacks:
         """
         from analysis.profiling.counted import ordered
 
-        total, clusters = max(float(self.size.sum()), 1.0), _clusters(self.size)
+        total, clusters = max(float(self.size.sum()), 1.0), clusters_of(self.size)
         share = np.zeros(len(names))
         for begin in range(0, len(value), _PAIRS_AT_ONCE):
             first = items[0][begin : begin + _PAIRS_AT_ONCE + 1]
@@ -443,7 +443,7 @@ def _add_items(
     ----------
     entries : (n,) visit, pair, and value as a part of everything
     items : where the items of each pair begin and end; items
-    shares : (K,) of items; clusters as of `_clusters`
+    shares : (K,) of items; clusters as of `clusters_of`
     into : (K,) zeros, as which they are left, and numbers: a visit's values of items, and which these are; as of `_add`
     """
     visits, pairs, value = entries

@@ -1,7 +1,7 @@
 """Two answers side by side, row for row in numbers: names are looked at once, however many rows have them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -122,6 +122,17 @@ class Difference:
             for begin, own in _codes(*side):
                 row[np.searchsorted(code, own)] = np.arange(begin, begin + len(own), dtype=np.int32)
         return cls(tuple(by), processes, places, code, (at[0], at[1]), (a.value, b.value), (a.total, b.total))
+
+    def like(self, code: Ints, amounts: tuple[Amounts, Amounts]) -> "Difference":
+        """Return other rows of the same dimensions.
+
+        Parameters
+        ----------
+        code : (n,) in any order
+        amounts : (n,) events in A and in B, 0 where there is nothing
+        """
+        at = np.arange(len(code), dtype=np.int32)
+        return replace(self, code=code, at=(at, at), amounts=amounts)
 
     @property
     def _width(self) -> int:

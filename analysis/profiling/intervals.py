@@ -6,6 +6,7 @@ The cluster is what was drawn at random: the visit, where every round draws mach
 part of the machines was looked at. Clusters are taken as few of many: no factor for a finite fleet.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -278,6 +279,22 @@ class ShareMoments:
             design_effect=self.samples.sum() / effective,
             degrees=degrees,
         )
+
+
+def welch(variances: Sequence[Floats], degrees: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Return the variances of differences of independent shares, and their degrees of freedom (Welch 1947).
+
+    Parameters
+    ----------
+    variances, degrees : of both shares, (K,) each
+
+    Examples
+    --------
+    >>> welch((np.array([1.0, 0.0]), np.array([1.0, 0.0])), (np.array([9.0, 9.0]), np.array([9.0, 9.0])))
+    (array([2., 0.]), array([18.,  1.]))
+    """
+    whole, parts = variances[0] + variances[1], variances[0] ** 2 / degrees[0] + variances[1] ** 2 / degrees[1]
+    return whole, np.divide(whole**2, parts, out=np.ones(len(whole)), where=parts > 0)
 
 
 def share_variances(data: ClusteredProfile) -> Floats:

@@ -10,7 +10,7 @@ from analysis.profiling.fleet_samples import FLEET, drawn_collections, visits_of
 from analysis.profiling.query import Query, QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from analysis.profiling.differences import CodedAnswer, CodedKeys, Difference
     from analysis.profiling.frames import AnyInts
     from analysis.profiling.intervals import ShareMoments
-    from models.arrays import Bools, Floats, Ints
+    from models.arrays import Bools, Floats
 
 LEVEL = 0.95
 """Confidence of the intervals."""
@@ -158,24 +158,26 @@ class _Errors:
     error: "Floats"
     degrees: "Floats"
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _RowErrors:
-    """Errors of the shares of the rows of a difference."""
-
-    place: "AnyInts"
-    """(n,) where each row's are; −1: it has none."""
-    error: "Floats"
-    degrees: "Floats"
-
-    def at(self, rows: "Ints | slice") -> "tuple[Floats, Floats]":
-        """Return variances and degrees of freedom of some rows; 0 and 1 where there are none."""
-        place = self.place[rows]
+    def at(self, place: "AnyInts") -> "tuple[Floats, Floats]":
+        """Return variances and degrees of freedom of shares; 0 and 1 where places are −1."""
         known = place >= 0
         variance, degrees = np.zeros(len(place)), np.ones(len(place))
         variance[known] = np.nan_to_num(self.error[place[known]]) ** 2
         degrees[known] = self.degrees[place[known]]
         return variance, degrees
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Changes:
+    """All changes between two queries, some rows at a time."""
+
+    rows: int
+    every: "Difference"
+    """Those rows, or others of the same dimensions."""
+    parts: "Iterable[tuple[Difference, Floats, Floats]]"
+    """Rows, and of their changes variances and degrees of freedom; a variance of 0 is none."""
+    without: str
+    """Why there are no intervals; empty if there are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,51 +209,89 @@ def difference(a: "Database", of_a: Query, b: "Database", of_b: Query, most: int
     QueryError, ProfileError
         As of `Database.diff`.
     """
-    from analysis.profiling.shelf import give_back_memory
+    from analysis.profiling.database import refuse_many
 
-    if why := incomparable(a, of_a, b, of_b):
-        changes = a.difference(of_a, of_b, b)
-        most = len(changes) if most is None else max(most, _FEW_CHANGES)
-        return ChangedShares(changes.table(changes.greatest(changes.change, most)), len(changes), 0, why)
-    sides = [_errors(a, of_a), _errors(b, of_b)]
-    failed = (a, of_a) if sides[0] is None else (b, of_b)
-    changes, errors = _difference(a, b, (of_a, of_b), sides)
-    del sides
-    give_back_memory()
-    most, change = len(changes) if most is None else max(most, _FEW_CHANGES), changes.change
-    rows = changes.greatest(change, most)
-    if not errors:
-        return ChangedShares(changes.table(rows), len(changes), 0, without(*failed))
-    beyond = np.zeros(len(changes), dtype=np.bool_)
-    for begin in range(0, len(changes), _AT_ONCE):
-        some = slice(begin, begin + _AT_ONCE)
-        variances, degrees = zip(*(side.at(some) for side in errors), strict=True)
-        beyond[some] = significant(change[some], variances, degrees, len(changes))
-    if len(rows) < len(changes):
-        rows = np.union1d(rows, changes.greatest(change, most, np.flatnonzero(beyond)))
-        rows = changes.greatest(change, len(rows), rows)
-    error = np.sqrt(sum(side.at(rows)[0] for side in errors))
-    table = _with_reach(changes.table(rows), error, beyond[rows])
-    return ChangedShares(table, len(changes), int(beyond.sum()), "")
+    changes = _changes(a, of_a, b, of_b)
+    if most is None:
+        refuse_many(changes.rows)
+    most = changes.rows if most is None else max(most, _FEW_CHANGES)
+    greatest, variance, beyond, count = _greatest(changes, most)
+    change = greatest.change
+    rows = greatest.greatest(change, most)
+    if changes.without:
+        return ChangedShares(greatest.table(rows), changes.rows, 0, changes.without)
+    if len(rows) < len(greatest):
+        rows = np.union1d(rows, greatest.greatest(change, most, np.flatnonzero(beyond)))
+        rows = greatest.greatest(change, len(rows), rows)
+    table = _with_reach(greatest.table(rows), np.sqrt(variance[rows]), beyond[rows])
+    return ChangedShares(table, changes.rows, count, "")
 
 
-def _difference(
+def _changes(a: "Database", of_a: Query, b: "Database", of_b: Query) -> _Changes:
+    """Return all changes between two queries; parameters and errors as of `difference`."""
+    from analysis.profiling.parted_differences import PartedDifference
+
+    why, both = incomparable(a, of_a, b, of_b), ((a, of_a), (b, of_b))
+    parted = PartedDifference.of(both, CLUSTER) if max(a.rows, b.rows) > _MOST_CELLS else None
+    if parted is not None:
+        return _Changes(parted.rows, parted.every, parted, why)
+    sides = [None if why else _errors(*side) for side in both]
+    if not why and None in sides:
+        why = without(*both[sides.index(None)])
+    whole = _at_once(a, b, (of_a, of_b), sides)
+    return _Changes(len(whole[0]), whole[0], [whole], why)
+
+
+def _at_once(
     a: "Database", b: "Database", queries: tuple[Query, Query], sides: "Sequence[_Errors | None]"
-) -> "tuple[Difference, list[_RowErrors]]":
-    """Return two answers side by side, and their errors if both have some; what these rest on is not summed again."""
+) -> "tuple[Difference, Floats, Floats]":
+    """Return two answers side by side, variances of changes and their degrees of freedom; variances are 0 unless both
+    sides have errors. What these rest on is not summed again."""
     from analysis.profiling.differences import Difference
+    from analysis.profiling.intervals import welch
 
     own, other = sides
-    if own is None or other is None:
-        return a.difference(*queries, b), []
-    if own.answer is None or other.answer is None:
-        difference = a.difference(*queries, b)
-        at = [difference.at_keys(side.keys) for side in (own, other)]
-    else:
+    if own is not None and other is not None and own.answer is not None and other.answer is not None:
         difference = Difference.of(own.answer, other.answer, queries[0].by)
         at = [*difference.at]
-    errors = (_RowErrors(rows, side.error, side.degrees) for rows, side in zip(at, (own, other), strict=True))
-    return difference, [*errors]
+    else:
+        difference = a.difference(*queries, b)
+        at = [difference.at_keys(side.keys) for side in sides if side is not None]
+    variance, degrees = np.zeros(len(difference)), np.ones(len(difference))
+    for begin in range(0, len(difference) if None not in sides else 0, _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        errors = [side.at(place[some]) for side, place in zip(sides, at, strict=True) if side is not None]
+        variance[some], degrees[some] = welch(*zip(*errors, strict=True))
+    return difference, variance, degrees
+
+
+def _greatest(changes: _Changes, most: int) -> "tuple[Difference, Floats, Bools, int]":
+    """Return the greatest changes and the greatest significant ones, and others; variances, and which are significant.
+
+    The last is how many are significant in all.
+    """
+    columns, count, least = list[tuple[np.ndarray, ...]](), 0, (0.0, 0.0)
+    for rows, variance, degrees in changes.parts:
+        change = rows.change
+        beyond = _beyond(change, variance, degrees, changes.rows)
+        count += int(beyond.sum())
+        size = np.abs(change)
+        least = max(least[0], _last(size, most)), max(least[1], _last(size[beyond], most))
+        some = np.flatnonzero((size >= least[0]) | (beyond & (size >= least[1])))
+        own = rows.code[some], rows.values(0, some), rows.values(1, some), size[some], variance[some], beyond[some]
+        columns.append(own)
+        if sum(len(column[0]) for column in columns) > 3 * most:
+            whole = tuple(map(np.concatenate, zip(*columns, strict=True)))
+            least = _last(whole[3], most), _last(whole[3][whole[5]], most)
+            great = (whole[3] >= least[0]) | (whole[5] & (whole[3] >= least[1]))
+            columns = [tuple(column[great] for column in whole)]
+    code, of_a, of_b, _, variance, beyond = map(np.concatenate, zip(*columns, strict=True))
+    return changes.every.like(code, (of_a, of_b)), variance, beyond, count
+
+
+def _last(size: "Floats", most: int) -> float:
+    """Return the last of so many greatest; 0 of fewer."""
+    return float(np.partition(size, -most)[-most]) if len(size) > most else 0.0
 
 
 def incomparable(a: "Database", of_a: Query, b: "Database", of_b: Query) -> str:
@@ -305,26 +345,30 @@ def _with_reach(table: "pd.DataFrame", errors: "Floats", beyond: "Bools") -> "pd
     return table.assign(low=table["change"] - reach, high=table["change"] + reach, significant=beyond)
 
 
-def significant(
-    change: "Floats", variances: "Sequence[Floats]", degrees: "Sequence[Floats]", of: int | None = None
-) -> "Bools":
+def significant(change: "Floats", variances: "Sequence[Floats]", degrees: "Sequence[Floats]") -> "Bools":
     """Return which of K changes are significant, so that the chance of any false one is at most `FALSE_CHANGES`.
 
     Parameters
     ----------
     change : (K,) differences of two independent shares
     variances, degrees : of both shares, (K,) each
-    of : so many changes, of which these are some; none: these are all
     """
-    from scipy.special import stdtr
+    from analysis.profiling.intervals import welch
 
-    whole = variances[0] + variances[1]
-    parts = sum(variance**2 / freedom for variance, freedom in zip(variances, degrees, strict=True))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = np.where(parts > 0, whole**2 / np.maximum(parts, 1e-300), 1.0)
-        varies = whole > _NO_VARIANCE * change**2
-        distance = np.where(varies & (np.abs(change) > _ROUNDING), np.abs(change) / np.sqrt(whole), 0.0)
-    return np.asarray(2.0 * stdtr(np.maximum(freedom, 1.0), -distance) * max(of or len(change), 1) <= FALSE_CHANGES)
+    return _beyond(change, *welch(variances, degrees), len(change))
+
+
+def _beyond(change: "Floats", variance: "Floats", degrees: "Floats", of: int) -> "Bools":
+    """Return which of some changes, of so many, are significant."""
+    from scipy.special import ndtri, stdtr
+
+    far = (variance > _NO_VARIANCE * change**2) & (np.abs(change) > _ROUNDING)
+    distance = np.divide(np.abs(change), np.sqrt(variance), out=np.zeros(len(change)), where=far)
+    # Student's law has longer tails than the normal one.
+    beyond = distance >= -ndtri(min(FALSE_CHANGES / max(of, 1), 1.0) / 2.0) * (1.0 - 1e-9)
+    p_value = 2.0 * stdtr(np.maximum(degrees[beyond], 1.0), -distance[beyond])
+    beyond[beyond] = p_value * max(of, 1) <= FALSE_CHANGES
+    return np.asarray(beyond, dtype=np.bool_)
 
 
 def independent(a: "Database", of_a: Query, b: "Database", of_b: Query) -> bool:

@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from analysis.profiling import database as database_module
+from analysis.profiling import parted_differences as parted_module
 from analysis.profiling.database import Database
 from analysis.profiling.fleet_samples import of_fleet
 from analysis.profiling.intervals import share_intervals
@@ -207,13 +209,15 @@ def test_rows_have_intervals_where_all_would_be_too_many(profile, monkeypatch):
 
 
 @pytest.mark.parametrize("most_cells", [0, 10**9])
+@pytest.mark.parametrize("by", [("line", "application"), ("line", "machine")], ids=",".join)
 def test_the_changes_that_are_told_of_very_many_are_the_greatest_and_the_greatest_beyond_chance(
-    profile, monkeypatch, most_cells
+    profile, monkeypatch, most_cells, by
 ):
     monkeypatch.setattr(interval_module, "_MOST_CELLS", most_cells)
+    monkeypatch.setattr(parted_module, "_PER_PART", 500)
     _, folder = profile
     with Database([folder]) as database:
-        a, b = (of_fleet(database, "cycles", ("line", "application"), (("day", (day,)),)) for day in "03")
+        a, b = (of_fleet(database, "cycles", by, (("day", (day,)),)) for day in "03")
         monkeypatch.setattr(interval_module, "FALSE_CHANGES", 5.0)
         whole, same = (interval_module.difference(database, a, database, other) for other in (b, a))
         monkeypatch.setattr(interval_module, "_AT_ONCE", 3)
@@ -226,6 +230,75 @@ def test_the_changes_that_are_told_of_very_many_are_the_greatest_and_the_greates
     assert whole.significant == some.significant == beyond.sum()
     expected = whole.table[(np.arange(len(beyond)) < 3) | (beyond & (beyond.cumsum() <= 3))]
     pd.testing.assert_frame_equal(some.table, expected.reset_index(drop=True))
+
+
+def all_changes(pair):
+    """Return all changes with their variances and degrees of freedom, in order of their names."""
+    changes = interval_module._changes(*pair)
+    parts = [
+        rows.table(np.arange(len(rows))).assign(variance=variance, degrees=degrees)
+        for rows, variance, degrees in changes.parts
+    ]
+    return pd.concat(parts).sort_values(list(changes.every.by), ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    "by", [("machine",), ("function", "machine"), ("machine", "day", "line"), ("visit", "application")]
+)
+def test_changes_by_machine_are_the_same_in_parts_and_at_once(profile, tmp_path, monkeypatch, by):
+    """Beside another day of the same profile, beside one with other machines and places, and beside itself."""
+    monkeypatch.setattr(interval_module, "FALSE_CHANGES", 50.0)
+    tables = random_tables(5, rows=3000, visits=50, processes=150)
+    tables["visits"]["machine"] = np.arange(50) % 11 + 9
+    later = write_folder(tmp_path, tables)
+    with Database([profile[1]]) as database, Database([later]) as other:
+        a, b = (of_fleet(database, "cycles", by, (("day", (day,)),)) for day in "03")
+        c = of_fleet(other, "cycles", by)
+        pairs = (database, a, database, b), (database, a, other, c), (other, c, database, b), (other, c, other, c)
+        whole = [(interval_module.difference(*pair, None), all_changes(pair)) for pair in pairs]
+        monkeypatch.setattr(interval_module, "_MOST_CELLS", 0)
+        monkeypatch.setattr(parted_module, "_PER_PART", 700)
+        for pair, (expected, errors) in zip(pairs, whole, strict=True):
+            changes, parts = interval_module.difference(*pair, None), all_changes(pair)
+            assert (changes.rows, changes.without) == (expected.rows, expected.without)
+            assert changes.significant == expected.significant
+            pd.testing.assert_frame_equal(changes.table, expected.table, rtol=1e-9, check_dtype=False)
+            columns = [*by, "value_a", "value_b"] if expected.without else list(errors)
+            pd.testing.assert_frame_equal(parts[columns], errors[columns], rtol=1e-9, check_dtype=False)
+    whole = [expected for expected, _ in whole]
+    assert whole[-1].without
+    if "visit" not in by:
+        assert whole[0].significant > 0
+        assert not whole[0].without
+
+
+def test_changes_by_machine_may_be_more_than_rows_of_an_answer_unless_all_are_wanted(profile, monkeypatch):
+    with Database([profile[1]]) as database:
+        by = ("function", "line", "machine", "application", "build")
+        a, b = (of_fleet(database, "cycles", by, (("day", tuple(days)),)) for days in ("01", "23"))
+        expected = interval_module.difference(database, a, database, b)
+        monkeypatch.setattr(database_module, "MOST_ROWS", 70)
+        assert min(database.row_count(a), database.row_count(b)) > 70
+        with pytest.raises(QueryError, match="more than 70"):
+            interval_module.difference(database, replace(a, since_s=0.0), database, b)
+        monkeypatch.setattr(interval_module, "_MOST_CELLS", 0)
+        told = interval_module.difference(database, a, database, b)
+        pd.testing.assert_frame_equal(told.table, expected.table, rtol=1e-9, check_dtype=False)
+        with pytest.raises(QueryError, match="more than 70"):
+            interval_module.difference(database, a, database, b, None)
+
+
+def test_changes_by_machine_that_64_bits_do_not_hold_are_told_at_once(tmp_path, monkeypatch):
+    tables = random_tables(0)
+    tables["samples"]["count"] = 2**40
+    tables["rates"]["period"] = 2**20
+    folder = write_folder(tmp_path, tables)
+    with Database([folder]) as database:
+        asked = of_fleet(database, "cycles", ("function", "machine"))
+        monkeypatch.setattr(interval_module, "_MOST_CELLS", 0)
+        assert parted_module.PartedDifference.of(((database, asked), (database, asked))) is None
+        table = interval_module.difference(database, asked, database, asked).table
+        assert sum(map(int, table["value_a"])) == database.total(asked)[1] > 2**63
 
 
 def test_a_change_has_an_interval_only_if_no_visit_is_on_both_sides(profile):
