@@ -103,14 +103,14 @@ def test_every_row_of_a_paper_says_which_section_it_comes_from():
 
 
 def test_the_page_draws_rows_of_the_world_that_are_on_record_and_not_measured_here():
-    table, *sections = reproduced._missing(set(ROWS) - {"wsmeter/fig9", "world/slots", "world/watch"})
+    table, *sections = reproduced._missing(set(ROWS) - {"wsmeter/fig9", "world/slots", "world/guards"})
     (section,) = sections
     (picture,) = section.of(Figure)
     assert section.title.startswith("world/slots: ")
     assert "on record, of 3 worlds" in section.of(Says)[0].text
     assert picture.source.startswith("data:image/svg+xml;base64,")
     links = [row[0].href for block in table.of(Table) for row in block.rows]
-    assert links == ["", f"#{section.anchor}", ""]
+    assert sorted(links) == ["", "", f"#{section.anchor}"]
 
 
 @pytest.mark.parametrize("row", ["world/slots", "world/calibration", "world/ablation"])

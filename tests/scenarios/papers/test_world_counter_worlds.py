@@ -27,7 +27,8 @@ from scenarios.papers import variations as fleets
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
-from scenarios.profiling import validate
+from scenarios.profiling import validate, watch_trial
+from scenarios.profiling.watch_trial import WatchedIncident
 from scenarios.runs.execution import obtain
 from scenarios.views.terminal import dumps
 from tests.scenarios.papers import test_rollouts as rollouts_by_hand
@@ -304,6 +305,14 @@ def slots_that_are_drawn_and_not_cut(monkeypatch):
 
     monkeypatch.setattr(slots, "cut", drawn)
     return slots_of(monkeypatch, slots_by_hand.past())
+
+
+@counter_world(MADE, "world/watch", "power", "right", "quiet")
+def a_watch_that_names_half_of_the_functions_another_cause_and_healthy_ones_too(monkeypatch):
+    found = WatchedIncident(0, 0, "revision", "r1", "web", "f", 1.5, 0.01, 1.5, 1.2, True, "platform=a", False, 0)
+    study = asdict(watch_trial.summary([found, replace(found, detected=False, blamed="")], [1, 0]))
+    monkeypatch.setattr(Sources, "trial", lambda *_, **__: study)
+    return ROWS["world/watch"].outcome(Sources(None, quiet)).measured
 
 
 for name, sweep in {
