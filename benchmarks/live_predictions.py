@@ -76,8 +76,8 @@ def _stands(summary: Path) -> bool:
     if not summary.exists():
         return False
     known = json.loads(summary.read_text(encoding="utf-8"))
-    loaded = known["during"]
-    taken = loaded["unexplained_share"] > MOST_UNEXPLAINED or loaded["stolen_share"] > MOST_STOLEN
+    most = {"unexplained_share": MOST_UNEXPLAINED, "stolen_share": MOST_STOLEN}
+    taken = any((known["during"][name] or 0.0) > limit for name, limit in most.items())
     return known["machine"]["client_shares_cpu"] or not taken
 
 
