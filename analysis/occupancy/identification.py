@@ -11,6 +11,7 @@ from analysis.occupancy.curve import Pairs, met_on_arrival, pairs, undisturbed
 from analysis.occupancy.inversion import Reconstruction, reconstruct
 from analysis.occupancy.likelihood import CLOSE_S, log_likelihood
 from analysis.occupancy.logs.hygiene import resolution_s
+from analysis.occupancy.logs.network import network_option
 from analysis.occupancy.trial import (
     ACCEPTED,
     ACCEPTED_ALONE,
@@ -79,8 +80,8 @@ class DemandTest:
     size: float
     """A correlation, or a distance of distribution functions; between −1 and 1."""
     p_value: float
-    longer_s: float = 0.0
-    """By how much demands are longer in the mean of those that met nobody, or a free server, as far as it is known."""
+    longer_s: float = np.nan
+    """By how much demands are longer in the mean of those that met nobody (alone), or a free server (waiting)."""
 
     @property
     def against(self) -> bool:
@@ -298,7 +299,7 @@ def agreement(
         some, others = demand_s[known & more], demand_s[known & ~more]
         if min(len(some), len(others)) >= 10:
             apart = float(ks_2samp(some, others, method="asymp").pvalue)
-            longer_s = float(others.mean() - some.mean()) if name == "waiting" else 0.0
+            longer_s = float(others.mean() - some.mean()) if name == "waiting" else np.nan
             findings.append(DemandTest(name, _distance(some, others, tick_s), apart, longer_s))
     return (*findings, *_alone(demand_s, known, met, events, tick_s))
 
@@ -361,7 +362,7 @@ def _judge(
     score = best.log_likelihood - others[0].log_likelihood if others else np.nan
     rivals = tuple((o.policy, o.servers) for o in behind if best.log_likelihood - o.log_likelihood < ODDS)
     seen = int(np.count_nonzero(met_on_arrival(events) == 0)) >= LONE or _out_of_turn(best, stay_s)
-    reason = _refusal(best, others, findings, tick_s, at_once=at_once, seen=seen) or (
+    reason = _refusal(best, others, findings, tick_s, at_once=at_once, seen=seen, stay_s=stay_s) or (
         _unsure(best, unsure) if unsure else ""
     )
     policy, servers = (None, None) if reason else (best.policy, best.servers)
@@ -555,6 +556,7 @@ def _refusal(
     *,
     at_once: float,
     seen: bool,
+    stay_s: Floats,
 ) -> str:
     """Return why the best candidate is not the answer; empty if it is."""
     name = f"{best.policy} on {_count(best.servers)}"
@@ -570,16 +572,23 @@ def _refusal(
         if finding.against:
             return (
                 f"nothing fits: under {name}, the likeliest, demands depend on {finding.name} ({finding.size:+.2f}): "
-                f"it is another policy or number of servers, or servers wait for something else{_networks(finding)}"
+                "it is another policy or number of servers, or servers wait for something else"
+                + _networks(best, finding, stay_s)
             )
     return _undecided(best, others, tick_s, at_once=at_once, seen=seen)
 
 
-def _networks(finding: DemandTest) -> str:
-    """Return what else may make requests take longer that met nobody, or a free server."""
-    if finding.longer_s <= 0:
+def _networks(best: _Candidate, finding: DemandTest, stay_s: Floats) -> str:
+    """Return what else may make requests take longer that met nobody, or a free server.
+
+    Where a request has a server for itself the difference is the network's delay; where requests share servers it is
+    less, and says no more than that there may be one.
+    """
+    option = network_option(finding.longer_s, stay_s)
+    if not option:
         return ""
-    return f", or a client wrote the log and the network takes some {finding.longer_s:.2g} s: --network-delay"
+    alone = not POLICIES[best.policy].migrates
+    return f", or a client wrote the log and the network is in it ({option if alone else option.split()[0]})"
 
 
 def _undecided(best: _Candidate, others: list[_Candidate], tick_s: float, *, at_once: float, seen: bool) -> str:
@@ -637,5 +646,5 @@ def _alone(demand_s: Floats, known: Bools, met: Ints, events: Pairs, tick_s: flo
     sides = (curve.evaluate(at) - rest.evaluate(at + tick_s), rest.evaluate(at - tick_s) - curve.evaluate(at))
     distance = max(0.0, *(float(side.max()) for side in sides))
     p_value = float(logrank(alone, CensoredData(others)).pvalue)
-    lone = demand_s[known & (met == 0)]
-    return (DemandTest("alone", distance, p_value, float(lone.mean() - others.mean()) if len(lone) else 0.0),)
+    some = demand_s[known & (met == 0)]
+    return (DemandTest("alone", distance, p_value, float(some.mean() - others.mean()) if len(some) else np.nan),)

@@ -258,8 +258,11 @@ def live(options: LiveOptions, out: Path, tell: Progress) -> LiveConclusion:
     observed = observe(load, options.length_s, where, every_s, lambda share: tell("serving", share))
     loaded = during(observed, where)
     requests, cpu = tables(observed, options.servers)
+    why = reasons(idle, loaded, where.scheduler)
+    if options.load is not None and len(requests) < len(load):
+        why.append(f"the client sent {len(requests):,} of {len(load):,} requests: it cannot send so many in this time")
     answer = LiveConclusion(
-        circumstances=Circumstances(LiveMachine.of(where), reasons(idle, loaded, where.scheduler)),
+        circumstances=Circumstances(LiveMachine.of(where), why),
         before=idle,
         during=loaded,
         options=options,

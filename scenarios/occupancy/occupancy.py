@@ -16,7 +16,7 @@ from analysis.occupancy.hours import hours
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
 from analysis.occupancy.law import busy_distribution, intervals, law, queue_distribution
 from analysis.occupancy.logs.clocks import BY_UTC, LogClock, zone_of
-from analysis.occupancy.logs.hygiene import clean
+from analysis.occupancy.logs.hygiene import clean, tick_of
 from analysis.occupancy.logs.log import Cleaned, Log, LogFinding, LogOptions, in_seconds
 from analysis.occupancy.logs.network import at_the_servers
 from analysis.occupancy.logs.rates import (
@@ -466,7 +466,8 @@ def occupancy(
 
 def _at_the_servers(log: Log, network_delay_s: float) -> Log:
     try:
-        return at_the_servers(log, network_delay_s)
+        stamps = (log.table[name].to_numpy(np.float64) for name in ("arrival_s", "departure_s"))
+        return at_the_servers(log, network_delay_s, max(log.resolution_s, tick_of(*stamps)))
     except ArgumentError as error:
         refuse("--network-delay", error.problem, error.got or "")
 

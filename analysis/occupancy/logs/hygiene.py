@@ -12,6 +12,7 @@ from scipy.special import pdtrc
 from analysis.occupancy.logs.cancelled import served
 from analysis.occupancy.logs.log import COARSE_STAMPS, Cleaned, LogFinding, counted
 from analysis.occupancy.logs.lost import lost_arrivals, lost_departures
+from analysis.occupancy.logs.network import network_option
 from analysis.occupancy.logs.premises import premises
 from analysis.occupancy.logs.rates import conserves_work
 from models.arrays import Bools, Floats, Ints, UInts
@@ -630,8 +631,8 @@ def _servers(came: Floats, left: Floats, servers: int) -> Iterator[LogFinding]:
             law = f"with {counted(servers, 'server')} the law gives {test.left_s:.3g} s of service"
             evidence = f"{law}, but requests that never wait take {test.right_s:.3g} s"
             if not longer:
-                network = f"{_network_s(came, left, servers, test.right_s - test.left_s):.2g} s"
-                done += f": if a client wrote the log, the network may take some {network}, --network-delay"
+                network = network_option(_network_s(came, left, servers, test.right_s - test.left_s), left - came)
+                done += f": if a client wrote the log, the network may be in it, {network}" if network else ""
             what = (
                 f"servers idle while requests wait, or are fewer than {servers}"
                 if longer
@@ -641,13 +642,16 @@ def _servers(came: Floats, left: Floats, servers: int) -> Iterator[LogFinding]:
 
 
 def _network_s(came: Floats, left: Floats, servers: int, longer_s: float) -> float:
-    """Return what of each response time may be the network's, which shows only in requests that find a free server.
+    """Return the delay of a network that would make requests which find a free server take so much longer.
+
+    Demands of the others seem to lack it: their way is over before their service begins. The mean service by the law
+    is over all requests.
 
     Parameters
     ----------
     came, left : (n,) arrays, seconds; NaN: not seen
     servers : k >= 1
-    longer_s : by how much these requests take longer than the mean service by the law, which has their delay, too
+    longer_s : by how much they take longer than the mean service by the law
     """
     arrived, gone = np.sort(came[~np.isnan(came)]), np.sort(left[~np.isnan(left)])
     met = np.arange(len(arrived)) - np.searchsorted(gone, arrived, side="right")

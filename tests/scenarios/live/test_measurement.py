@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -205,6 +206,13 @@ def test_a_load_of_one_rate_is_served_and_its_settings_are_said(tmp_path):
     assert payload["settings"]["demand_s"] == pytest.approx([0.004 / 3, 0.02 / 3])
     usual = said("--minutes", "10", "--out", str(tmp_path))["settings"]
     assert (usual["load"], usual["demand_s"], usual["think_s"]) == (None, [0.1, 0.5], [0.6, 1.2])
+
+
+def test_requests_that_the_client_had_no_time_to_send_are_told(quiet, tmp_path):
+    quiet.setattr(live, "observe", lambda load, *asked: simulated(load[: len(load) // 2], *asked))
+    reasons = said("--minutes", "1", "--load", "60%", "--out", str(tmp_path))["reasons"]
+    (sent, wanted), *_ = re.findall(r"the client sent (\d+) of (\d+) requests: it cannot", " ".join(reasons))
+    assert int(sent) == int(wanted) // 2 > 0
 
 
 @pytest.mark.usefixtures("quiet")
