@@ -51,7 +51,7 @@ class Served:
         """Return what `wsc live` is asked for, with as many workers as CPUs, so that requests are served in order."""
         length_s = REQUESTS_A_RUN * DEMAND_S / self.load
         load = self.load / self.servers
-        return LiveOptions(self.servers, length_s, seed, pool=self.servers, mean_demand_s=DEMAND_S, load=load)
+        return LiveOptions(self.servers, length_s, seed, pool=self.servers, mean_demand_s=DEMAND_S, utilisation=load)
 
 
 FIRST, WIDER, BUSIER = Served("first", 1, LOAD), Served("two", 2, LOAD), Served("busier", 1, MORE * LOAD)

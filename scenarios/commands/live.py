@@ -25,7 +25,7 @@ def live(
             help="Scheduler of the server: SCHED_RR, SCHED_FIFO, nice -20 or no change; auto is nice where permitted."
         ),
     ] = "auto",
-    load: Annotated[
+    utilisation: Annotated[
         float | None, share(help="Send requests at one rate that keeps the CPUs so busy, in place of sessions.")
     ] = None,
     demand: Annotated[float | None, duration(help="Mean CPU time of a request; by default 300ms.")] = None,
@@ -41,13 +41,13 @@ def live(
     from scenarios.live import replay as live_replay
     from scenarios.views.terminal import progress
 
-    fixed = {"load": load, "demand": demand, "pool": pool}
+    fixed = {"utilisation": utilisation, "demand": demand, "pool": pool}
     if replay and (chosen := next((name for name, value in fixed.items() if value is not None), None)):
         raise ArgumentError(chosen, "cannot be chosen with --replay", str(fixed[chosen]))
     with progress(quiet=json) as tell, folder("--out"):
         measure = live_replay.replay if replay else measurement.live
         place = out if out is not None else Path("runs/live_replay" if replay else "runs/live")
-        options = measurement.LiveOptions(servers, 60 * minutes, seed, scheduler, pool or 0, load=load)
+        options = measurement.LiveOptions(servers, 60 * minutes, seed, scheduler, pool or 0, utilisation=utilisation)
         options = options if demand is None else options.with_demand(demand)
         conclusion = measure(options, place, tell)
     answer(conclusion, json)

