@@ -1,11 +1,14 @@
 """Alarms between two profiles, and the tag that is at fault."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import false_discovery_control
 
 from analysis.profiling.regressions import cells as cell_module
+from analysis.profiling.regressions import comparison
 from analysis.profiling.regressions.causes import Cause, candidates, drift_of, fit, rolled_out
 from analysis.profiling.regressions.cells import SparseSamples, cells
 from analysis.profiling.regressions.comparison import AlarmCriteria, CostComparison, adjusted, alarms
@@ -167,6 +170,14 @@ def test_the_drift_between_periods_is_found():
     table = pd.DataFrame(rows, columns=names).assign(platform="p")
     drift = drift_of(list(cells(table, "machine")))
     assert np.sqrt(drift) == pytest.approx(0.1, rel=0.25)
+
+
+@pytest.mark.parametrize(("second", "rival"), [(1.0, 1), (0.0, -1), (-2.0, -1)])
+def test_only_a_cause_that_made_a_function_dearer_is_the_best_one_s_rival(second, rival):
+    """Statistics are signed: one of 0 or below is of a cause that changed nothing, or made it cheaper."""
+    causes = [Cause("revision", "r2", "web"), Cause("compiler", "new", "")]
+    fits = SimpleNamespace(causes=causes, rank=np.zeros(2))
+    assert comparison._first_two(fits, np.arange(2), np.array([3.0, second])) == (0, rival)
 
 
 def test_adjusted_p_values_are_another_librarys_and_the_definition():
