@@ -27,8 +27,7 @@ from scenarios.kinds import KINDS
 from scenarios.occupancy.job_pace import fleet_of, pace_of
 from scenarios.occupancy.machine import PushedBack, pushed_back
 from scenarios.occupancy.network import NetworkConclusion, measure_network
-from scenarios.occupancy.occupancy import OccupancyConclusion, laws
-from scenarios.occupancy.other_servers import NOTHING, OtherServers
+from scenarios.occupancy.occupancy import NOTHING, OccupancyConclusion, OtherServers, laws
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scaled import ScaledConclusion, measure_scaled
 from scenarios.occupancy.steady import Precision, SteadyState, lengthen, steady_state

@@ -1,7 +1,7 @@
 """`wsc occupancy`: the operational laws of a request log, how it was served, and what other servers would change."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.occupancy.catalogue import proved
+from analysis.occupancy.bounds import Bounds, faster, others
+from analysis.occupancy.catalogue import divides_queueing, never_more_work, proved
 from analysis.occupancy.curve import Curve, curve
 from analysis.occupancy.hours import hours
 from analysis.occupancy.law import MOST_SLICES as MOST_INTERVALS
@@ -28,21 +29,21 @@ from analysis.occupancy.logs.rates import (
 from analysis.occupancy.logs.reading import read_logs
 from analysis.occupancy.objective import ReplayStation
 from analysis.occupancy.percentiles import LEVELS, Percentile, percentiles, why_no_waiting, why_without
+from analysis.occupancy.replay import Replay
 from analysis.occupancy.servers import WAITED, said_servers
 from analysis.occupancy.streaming import alerts
 from models.errors import ArgumentError
 from models.queues.policies import POLICIES, PolicyName
 from scenarios.files.faults import Fault, FaultsError, faults_in
 from scenarios.files.options import refuse
-from scenarios.occupancy.discipline import Discipline, course_under, hindrance, settle, station_under
+from scenarios.occupancy.discipline import Discipline, course_under, hindrance, replayed, settle, station_under
 from scenarios.occupancy.objective import SloAnswer, slo_answer
-from scenarios.occupancy.other_servers import SHOWN, OtherServers, OtherSpeed, capacity, replay_cells, speeds
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.scalability import ScalabilityAnswer, scalability
 from scenarios.occupancy.slices import ClassTimes, by_host, chosen_rows, class_times, cut, moved, stretch, without_bands
 from scenarios.occupancy.unserved import elsewhere, refuse_elsewhere
 from scenarios.views.conclusion import Conclusion, Payload
-from scenarios.views.numbers import duration, plural, share
+from scenarios.views.numbers import duration, number, plural, share
 from scenarios.views.section import Block, Place, Says, Section, Table, note_lines, table
 
 if TYPE_CHECKING:
@@ -50,14 +51,76 @@ if TYPE_CHECKING:
 
 RUN_TABLE = "requests.parquet"
 """What of the folder of a queue's run is its log."""
+NOTHING = "says nothing"
+"""What stands in place of bounds that exclude nothing."""
 _OF_AN_OBJECTIVE = "is about an objective: say --slo, too"
+_HUGE = 100.0
+"""An interval for fewer servers that begins at today's queueing and ends at so many response times says nothing."""
 _LENGTHS_S = (0.2, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 86400.0)
 _MOST_HANDY = 120
 """Intervals that a log is divided into where no length is given."""
 LONGEST_QUEUE = 1000
 """Shares of time with so many waiting are told; quantiles are of all."""
+_SHOWN = "p99"
+"""Percentile that people see of other servers."""
 _WORST = 5
 """Intervals that people see."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherServers:
+    """What another number of servers would have made of a log."""
+
+    bounds: Bounds
+    bounds_say_nothing: bool
+    """Whether the interval excludes nothing that was not plain before."""
+    change_says_nothing: bool
+    """The same of the bound on the change."""
+    replay: Replay | None
+    """Under the policy, where there is one."""
+    percentiles: tuple[Percentile, ...] = ()
+    """Of the response times of the replay."""
+
+    def within(self) -> str:
+        """Return the interval that queueing lies in, as people read it."""
+        return _within(self.bounds.queueing_low_s, self.bounds.queueing_high_s, self.bounds_say_nothing)
+
+    def change(self) -> str:
+        """Return the bound on the change; without a sign where nobody waits that more servers could help."""
+        bound_s, more = self.bounds.change_s_paper_bound, self.bounds.to >= self.bounds.servers
+        if self.change_says_nothing:
+            return NOTHING
+        if bound_s == 0 and more:
+            return _number(bound_s)
+        return f"{'≤' if more else '≥'} {'+' if bound_s > 0 else ''}{_number(bound_s)}"
+
+    def payload(self) -> dict[str, object]:
+        """Return the row as ``--json`` has it."""
+        empty = {"bounds_say_nothing": self.bounds_say_nothing, "change_says_nothing": self.change_says_nothing}
+        return {**self.bounds.row(), **empty, **_replay_payload(self.replay, self.percentiles)}
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSpeed:
+    """What as many servers of another speed would have made of a log; slower ones have no bounds."""
+
+    speed: float
+    queueing_s_low: float
+    queueing_s_high: float
+    bounds_say_nothing: bool
+    note: str
+    replay: Replay | None
+    percentiles: tuple[Percentile, ...] = ()
+    """As of `OtherServers`."""
+
+    def within(self) -> str:
+        """Return the interval that queueing lies in, as people read it."""
+        return _within(self.queueing_s_low, self.queueing_s_high, self.bounds_say_nothing)
+
+    def payload(self) -> dict[str, object]:
+        """Return the row as ``--json`` has it."""
+        names = ("speed", "queueing_s_low", "queueing_s_high", "bounds_say_nothing", "note")
+        return {**{name: getattr(self, name) for name in names}, **_replay_payload(self.replay, self.percentiles)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +307,9 @@ class OccupancyConclusion(Conclusion):
         if self.capacity:
             yield self._capacity()
         if self.speeds:
-            rows = [(f"{row.speed:g}", row.within(), *replay_cells(row.replay, row.percentiles)) for row in self.speeds]
+            rows = [
+                (f"{row.speed:g}", row.within(), *_replay_cells(row.replay, row.percentiles)) for row in self.speeds
+            ]
             yield table(("speed", "queueing, s", *self._replay_headings()), rows)
         if self.busy_quantiles.p50 is not None:
             halves = (("busy", self.busy_quantiles), ("waiting", self.waiting_quantiles))
@@ -295,13 +360,13 @@ class OccupancyConclusion(Conclusion):
 
     def _capacity(self) -> Table:
         rows = [
-            (f"{row.bounds.to}", row.within(), row.change(), *replay_cells(row.replay, row.percentiles))
+            (f"{row.bounds.to}", row.within(), row.change(), *_replay_cells(row.replay, row.percentiles))
             for row in self.capacity
         ]
         return table(("servers", "queueing, s", "change, s", *self._replay_headings()), rows)
 
     def _replay_headings(self) -> tuple[str, ...]:
-        return (f"as {self.policy}, s", "±5% demand, s", f"{SHOWN} as {self.policy}") if self.policy else ()
+        return (f"as {self.policy}, s", "±5% demand, s", f"{_SHOWN} as {self.policy}") if self.policy else ()
 
     def _worst(self) -> Table:
         """Return the intervals in which requests waited longest."""
@@ -652,6 +717,59 @@ def caveats(discipline: Discipline, to: Sequence[int], factors: Sequence[float])
         )
 
 
+def capacity(
+    log: Cleaned, present: Curve, discipline: Discipline, to: Iterable[int], station: ReplayStation | None = None
+) -> tuple[OtherServers, ...]:
+    """Return bounds on queueing, and the replay where there is a policy, for each number of servers.
+
+    Parameters
+    ----------
+    log, present, discipline : requests, how many were there, and how they were served
+    to : numbers of servers
+    station : what serves the log again, for percentiles; None: there are none
+    """
+    matched = (log.arrival_s, log.departure_s) if log.paired else None
+    now = law(present, discipline.servers)
+    return tuple(
+        OtherServers(
+            row,
+            *_empty(row, now.queueing_time_s, now.response_time_s),
+            _replay(log, discipline, row.to, 1.0),
+            () if station is None else station.percentiles(LEVELS, row.to),
+        )
+        for row in others(present, discipline.servers, to, matched, per_job=_per_job(discipline))
+    )
+
+
+def speeds(
+    log: Cleaned,
+    present: Curve,
+    discipline: Discipline,
+    factors: Iterable[float],
+    station: ReplayStation | None = None,
+) -> tuple[OtherSpeed, ...]:
+    """Return bounds on queueing, and the replay where there is a policy, with as many servers of each other speed.
+
+    Parameters
+    ----------
+    log, present, discipline, station : as of `capacity`
+    factors : speeds, in that of the log's servers
+    """
+    divides = discipline.policy is not None and divides_queueing(discipline.policy, discipline.servers)
+    rows = []
+    for factor in factors:
+        if 0 < factor < 1:
+            note = "bounds are about servers that are not slower"
+            within = (math.nan, math.nan, True, note)
+        else:
+            row = faster(present, discipline.servers, factor, per_job=_per_job(discipline), divides=divides)
+            empty = factor > 1 and row.queueing_s > 0 and row.queueing_high_s >= row.queueing_s * (1 - 1e-9)
+            within = (row.queueing_low_s, row.queueing_high_s, empty, row.note)
+        again = () if station is None else station.faster(factor).percentiles(LEVELS, discipline.servers)
+        rows.append(OtherSpeed(factor, *within, _replay(log, discipline, discipline.servers, factor), again))
+    return tuple(rows)
+
+
 def doubts(test: ServersTest, discipline: Discipline) -> Iterator[str]:
     """Yield what must be known of a number of servers that no test confirms, unless a finding says it.
 
@@ -743,3 +861,49 @@ def quantiles(shares: pd.Series) -> Quantiles:
         return Quantiles(None, None)
     # Rounding may leave the sum of a half a little short of it.
     return Quantiles(*(int(np.searchsorted(up_to, cent / 100 - 1e-12)) for cent in (50, 95)))
+
+
+def _empty(row: Bounds, queueing_s: float, response_s: float) -> tuple[bool, bool]:
+    """Return whether an interval, and a change, exclude nothing: more servers do not add queueing, fewer take none."""
+    off_s = 1e-9 * response_s
+    waits, unmoved = queueing_s > 0, abs(row.change_s_paper_bound) <= off_s
+    if row.to > row.servers:
+        return waits and row.queueing_high_s >= queueing_s - off_s, waits and unmoved
+    fewer = row.to < row.servers
+    loose = row.queueing_low_s <= queueing_s + off_s and row.queueing_high_s >= _HUGE * response_s
+    return fewer and loose, fewer and unmoved
+
+
+def _per_job(discipline: Discipline) -> bool:
+    """Return whether other servers surely have no more work left."""
+    return discipline.policy is not None and never_more_work(discipline.policy)
+
+
+def _replay(log: Cleaned, discipline: Discipline, to: int, speed: float) -> Replay | None:
+    return None if discipline.policy is None else replayed(log, discipline, to, speed)
+
+
+def _replay_payload(again: Replay | None, within: Sequence[Percentile]) -> dict[str, object]:
+    times = dict.fromkeys(("replay_s", "replay_low", "replay_high"), math.nan)
+    if again is not None:
+        times = {"replay_s": again.queueing_s, "replay_low": again.low_s, "replay_high": again.high_s}
+    return {**times, "response_percentiles": [asdict(at) for at in within]}
+
+
+def _replay_cells(again: Replay | None, within: Sequence[Percentile]) -> tuple[str, ...]:
+    if again is None:
+        return ()
+    shown = next((str(at) for at in within if at.name == _SHOWN), "–")
+    return _number(again.queueing_s), f"{_number(again.low_s)} to {_number(again.high_s)}", shown
+
+
+def _within(low_s: float, high_s: float, says_nothing: bool) -> str:
+    if math.isnan(low_s):
+        return "unknown"
+    return NOTHING if says_nothing else f"{_number(low_s)} to {_number(high_s)}"
+
+
+def _number(seconds: float) -> str:
+    if abs(seconds) >= 1e7:
+        return number(seconds, ".3g")
+    return f"{seconds:,.0f}" if abs(seconds) >= 1000 else f"{round(seconds, 1) + 0.0:.1f}"

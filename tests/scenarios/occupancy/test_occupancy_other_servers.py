@@ -11,8 +11,7 @@ from analysis.occupancy.logs.log import Cleaned
 from models.queues.policies import MOST_SLICES
 from models.queues.serve import serve
 from scenarios.occupancy.discipline import Discipline, hindrance, settle, station_under
-from scenarios.occupancy.occupancy import caveats, log_percentiles
-from scenarios.occupancy.other_servers import capacity, speeds
+from scenarios.occupancy.occupancy import capacity, caveats, log_percentiles, speeds
 
 REFUTED = ("lcfs", "sjf", "random", "rr")
 
