@@ -5,7 +5,7 @@ import pandas as pd
 
 from analysis.crosscheck.check import CONFIDENCE, FALSE_ALARM, Check, misses
 from analysis.profiling.metrics import core_seconds, cpi
-from analysis.statistics import normal_quantile, student_quantile
+from analysis.statistics import student_quantile
 from models.arrays import Ints
 
 LEAST = 10
@@ -146,7 +146,9 @@ def alike(check: str, left: pd.DataFrame, right: pd.DataFrame) -> Check | None:
     return misses(check, wrong, len(both)) if len(both) else None
 
 
-def seconds(visits: pd.DataFrame, cycles: pd.DataFrame, monitor: pd.DataFrame) -> Check:
+def seconds(
+    visits: pd.DataFrame, cycles: pd.DataFrame, monitor: pd.DataFrame, machine_epochs: float | None = None
+) -> Check:
     """Return whether the core-seconds of the profile are the monitor's, within the profile's own interval.
 
     Parameters
@@ -154,6 +156,7 @@ def seconds(visits: pd.DataFrame, cycles: pd.DataFrame, monitor: pd.DataFrame) -
     visits : of the whole fleet, the columns of table `visits`
     cycles : visit, value
     monitor : busy_s
+    machine_epochs : as of `core_seconds`
 
     Raises
     ------
@@ -168,9 +171,8 @@ def seconds(visits: pd.DataFrame, cycles: pd.DataFrame, monitor: pd.DataFrame) -
     >>> seconds(visits, cycles, pd.DataFrame({"busy_s": [301.0]})).holds
     True
     """
-    profiled_s = core_seconds(visits, cycles, monitor)
-    half = float(-normal_quantile(FALSE_ALARM / 2)) * profiled_s.standard_error
-    return Check("profile_core_seconds", profiled_s.core_s, profiled_s.monitor_s, half)
+    profiled_s = core_seconds(visits, cycles, monitor, confidence=1.0 - FALSE_ALARM, machine_epochs=machine_epochs)
+    return Check("profile_core_seconds", profiled_s.core_s, profiled_s.monitor_s, profiled_s.high - profiled_s.core_s)
 
 
 def visits_with_samples(

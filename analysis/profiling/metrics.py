@@ -1,13 +1,14 @@
 """What is derived from profiles: cycles per instruction, core-seconds beside the fleet's monitor, cover of stacks."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
 from analysis.profiling.intervals import MEASURES, share_intervals
-from analysis.statistics import NotEnoughDataError
+from analysis.statistics import NotEnoughDataError, student_quantile
 from models.arrays import DAY_S, Bools, Floats, Ints
 from models.errors import InputError
 
@@ -125,12 +126,19 @@ def core_seconds(
     *,
     confidence: float = 0.95,
     cluster: str = "visit",
+    machine_epochs: float | None = None,
 ) -> CoreSeconds:
     """Return the fleet's core-seconds (Ren et al. 2010: cycles × scale-up / frequency), with an interval.
 
     Every round draws machines anew, so visits of one day are independent draws and the error is that between visits
     within days. Visits that failed, were refused or stopped count with the mean of those of the same platform and
     day that answered (of the platform, then of all, where none did); on a machine that is down nothing runs.
+
+    Where one machine in so many is visited and that does not divide the fleet, chance decides how many visits there
+    are. The sum of weights then goes up and down with them, but not what they stand for, which is known: with
+    `machine_epochs` the total is the mean of what they stand for times that (Hájek 1971), and the error is that of
+    a ratio. The half-width is a quantile of Student's t, of as many degrees of freedom as days together have
+    (Satterthwaite 1946).
 
     Parameters
     ----------
@@ -140,13 +148,14 @@ def core_seconds(
     monitor : columns machine, start_s, busy_s; None: no comparison
     confidence : 0..1
     cluster : ``"visit"``, or ``"machine"`` where the same machines are visited again and again
+    machine_epochs : what all weights stand for, machines times epochs; None: what they add up to
 
     Raises
     ------
     NotEnoughDataError
         If fewer than two visits answered.
     ValueError
-        If visits with cycles have no frequency.
+        If visits with cycles have no frequency, or `machine_epochs` is not above 0.
 
     Examples
     --------
@@ -156,25 +165,31 @@ def core_seconds(
     >>> estimate.core_s, estimate.by_fleet_s, estimate.answered
     (300.0, 300.0, 2)
     """
+    if machine_epochs is not None and not 0.0 < machine_epochs < math.inf:
+        raise InputError(f"machine_epochs must be above 0, got {machine_epochs:g}")
     table, second = _seconds(visits, cycles)
     answered = table["status"].isin(_KNOWN_STATUSES).to_numpy()
     if answered.sum() < 2:
         raise NotEnoughDataError(2, int(answered.sum()), "visits that answered")
-    weight = table["weight"].to_numpy(np.float64) * table["length_s"].to_numpy(np.float64)
-    parts = _adjusted(table, weight, second, answered)
+    stands_for = table["weight"].to_numpy(np.float64)
+    scale = 1.0 if machine_epochs is None else machine_epochs / float(stands_for.sum())
+    weight = stands_for * table["length_s"].to_numpy(np.float64)
+    parts = scale * _adjusted(table, weight, second, answered)
     total = float(parts.sum())
+    if machine_epochs is not None:
+        parts -= total * stands_for / float(stands_for.sum())
     stratum = np.floor(table["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
     if cluster != "visit":
         stratum = np.zeros(len(table), dtype=np.int64)
-    error = _between(parts, stratum, pd.factorize(table[cluster])[0].astype(np.int64))
-    half = float(ndtri(0.5 + confidence / 2)) * error
+    error, degrees = _between(parts, stratum, pd.factorize(table[cluster])[0].astype(np.int64))
+    half = float(student_quantile(0.5 + confidence / 2, degrees)) * error
     return CoreSeconds(
         core_s=total,
         low=total - half,
         high=total + half,
         standard_error=error,
-        by_platform_s=float(_adjusted(table, weight, _mean_frequency(table, ["platform"]), answered).sum()),
-        by_fleet_s=float(_adjusted(table, weight, _mean_frequency(table, []), answered).sum()),
+        by_platform_s=scale * float(_adjusted(table, weight, _mean_frequency(table, ["platform"]), answered).sum()),
+        by_fleet_s=scale * float(_adjusted(table, weight, _mean_frequency(table, []), answered).sum()),
         monitor_s=float("nan") if monitor is None else float(monitor["busy_s"].sum()),
         visits=len(table),
         answered=int(answered.sum()),
@@ -218,13 +233,21 @@ def _adjusted(table: pd.DataFrame, weight: Floats, second: Floats, answered: Boo
     return np.asarray(weight * rate + scale * (second - weight * rate) * answered, dtype=np.float64)
 
 
-def _between(parts: Floats, stratum: Ints, cluster: Ints) -> float:
-    """Return the standard error of a total of independent clusters within strata."""
+def _between(parts: Floats, stratum: Ints, cluster: Ints) -> tuple[float, float]:
+    """Return the standard error of a total of independent clusters within strata, and its degrees of freedom.
+
+    Strata of one cluster take the spread of all clusters, with its degrees of freedom.
+    """
     sums = pd.DataFrame({"stratum": stratum, "cluster": cluster, "part": parts})
     grouped = sums.groupby(["stratum", "cluster"])["part"].sum().groupby("stratum")
     count, spread = grouped.size().to_numpy(np.float64), grouped.var(ddof=1).to_numpy(np.float64)
-    pooled = float(sums.groupby("cluster")["part"].sum().var(ddof=1))
-    return float(np.sqrt(np.sum(count * np.where(count > 1, spread, pooled))))
+    of_all = sums.groupby("cluster")["part"].sum()
+    several = count > 1
+    variance = count * np.where(several, spread, float(of_all.var(ddof=1)))
+    known = np.append(variance[several], variance[~several].sum())
+    degrees = np.append(count[several], len(of_all)) - 1.0
+    total = float(variance.sum())
+    return math.sqrt(total), total**2 / float(np.sum(known**2 / degrees)) if total > 0 else math.inf
 
 
 def coverage_of_stacks(

@@ -71,7 +71,9 @@ def _core_seconds(run: Run, database: "Database") -> Check:
     table = database.table("visits")
     cycles = database.query(Query(by=("visit",), where=_FLEET))
     by_visit = cycles.assign(visit=cycles["visit"].astype(np.int64))
-    return compared.seconds(table[table["collection"] == "fleet"], by_visit, run.table("monitor"))
+    world = reopen(run.path)[0]
+    machine_epochs = world.fleet.machines * world.epochs if isinstance(world, ProfileWorld) else None
+    return compared.seconds(table[table["collection"] == "fleet"], by_visit, run.table("monitor"), machine_epochs)
 
 
 def _visits(run: Run) -> Iterator[Check]:

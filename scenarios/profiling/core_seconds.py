@@ -140,17 +140,22 @@ def judged(study: CollectorStudy, seed: int) -> CollectorGroup:
             parts.append(cycles_of_visits(own, collection, collection.view(block, every)))
     truth = pd.concat(monitor, ignore_index=True)
     draws = [
-        asdict(_judged(number, pd.concat(parts), collection, truth))
+        asdict(
+            _judged(number, pd.concat(parts), collection, truth, setting.world.fleet.machines * setting.world.epochs)
+        )
         for number, (parts, collection) in enumerate(zip(counted, collections, strict=True), seed)
     ]
     return {"seed": seed, "draws": draws}
 
 
-def _judged(seed: int, counted: pd.DataFrame, collection: Collection, monitor: pd.DataFrame) -> CollectorSeconds:
+def _judged(
+    seed: int, counted: pd.DataFrame, collection: Collection, monitor: pd.DataFrame, machine_epochs: int
+) -> CollectorSeconds:
     """Return how right one collector was."""
     visits = frame(collection.sampler.visit_columns()).drop(columns="frequency_hz")
     visits = visits.merge(counted[["visit", "frequency_hz"]], "left", "visit")
-    estimate = core_seconds(visits, counted[["visit", "value"]], monitor, confidence=LEVEL)
+    cycles = counted[["visit", "value"]]
+    estimate = core_seconds(visits, cycles, monitor, confidence=LEVEL, machine_epochs=machine_epochs)
     return CollectorSeconds(
         seed,
         visits=int((visits["status"] == "ok").sum()),

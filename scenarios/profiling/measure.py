@@ -206,7 +206,7 @@ def measure(scenario: ProfileScenario, run: Run, _out: Path, progress: Progress)
     settings = scenario.analyses.profiling
     progress("asking the profile", 0.0)
     with Database([run.path]) as database:
-        known = facts(database, run, settings.confidence)
+        known = facts(database, run, scenario, settings.confidence)
         hottest = functions(database, run, settings)
         progress("asking the profile", 0.5)
         largest, shares = applications(database, run, settings), rollouts(database)

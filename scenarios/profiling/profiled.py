@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.profiling.intervals import share_intervals
 from analysis.profiling.metrics import CoreSeconds, core_seconds, coverage_of_stacks, cpi
 from analysis.profiling.query import Query, Where
+from models.profiling.world import ProfileWorld
 from scenarios.files.schema import GWP
 from scenarios.runs.rundir import Run
 from scenarios.views.conclusion import Payload
@@ -69,8 +70,16 @@ class ProfileFacts:
         return asdict(self)
 
 
-def facts(database: "Database", run: Run, confidence: float) -> ProfileFacts:
-    """Return what there is of samples, what they cover and what they cost."""
+def facts(database: "Database", run: Run, world: ProfileWorld, confidence: float) -> ProfileFacts:
+    """Return what there is of samples, what they cover and what they cost.
+
+    Parameters
+    ----------
+    database : of the run
+    run : a finished run
+    world : that was simulated
+    confidence : of the intervals, 0..1
+    """
     visits = database.table("visits")
     cycles = database.clustered(Query(by=("process",), where=COLLECTION), "visit")
     cycles["process"] = cycles["process"].astype(np.int64)
@@ -83,7 +92,12 @@ def facts(database: "Database", run: Run, confidence: float) -> ProfileFacts:
         stacks=StackCoverage(**{str(name): float(value) for name, value in covered.items()}),
         unsymbolised_share=float(symbols.loc[~known, "share"].sum()),
         overhead_share=float(visits["overhead_cycles"].sum() / run.table("epochs", ["cycles"])["cycles"].sum()),
-        core_seconds=core_seconds(*_seconds(database, visits), run.table("monitor"), confidence=confidence),
+        core_seconds=core_seconds(
+            *_seconds(database, visits),
+            run.table("monitor"),
+            confidence=confidence,
+            machine_epochs=world.fleet.machines * world.epochs,
+        ),
     )
 
 

@@ -266,7 +266,7 @@ def judged(scenario: ProfileScenario, run: Path, seed: int) -> CollectorDraw:
         "visits": len(answered),
         "functions": _functions(look.functions, true_shares(recorded, FUNCTION), settings),
         "cpi": _cpi(look, recorded, settings),
-        "core_seconds": _seconds(look, recorded.table("monitor"), settings),
+        "core_seconds": _seconds(look, recorded.table("monitor"), scenario),
     }
 
 
@@ -309,9 +309,15 @@ def _cpi(look: CollectorTables, run: Run, settings: GWP) -> CpiDraw:
     return {"covered": inside.astype(int).tolist(), "error": float(errors.median())}
 
 
-def _seconds(look: CollectorTables, monitor: pd.DataFrame, settings: GWP) -> SecondsDraw:
+def _seconds(look: CollectorTables, monitor: pd.DataFrame, scenario: ProfileScenario) -> SecondsDraw:
     """Return how right core-seconds are, held against the fleet's monitor."""
-    estimate = core_seconds(look.visits, look.of_visits, monitor, confidence=settings.confidence)
+    estimate = core_seconds(
+        look.visits,
+        look.of_visits,
+        monitor,
+        confidence=scenario.analyses.profiling.confidence,
+        machine_epochs=scenario.fleet.machines * scenario.epochs,
+    )
     return {
         "error": estimate.core_s / estimate.monitor_s - 1.0,
         "covered": int(estimate.low <= estimate.monitor_s <= estimate.high),

@@ -22,6 +22,7 @@ from analysis.figures.gwp import profiles, square_root
 from analysis.figures.occupancy import accuracy, capacity
 from analysis.figures.wsmeter import cost, dependence, motivation, sampling, studies
 from analysis.figures.wsmeter.draws import Halves
+from analysis.profiling import metrics
 from analysis.profiling.affinity import advice
 from analysis.profiling.affinity.table import AffinityTable
 from docs.verdicts import RECORD
@@ -29,6 +30,7 @@ from scenarios.files.loader import load, settings
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
+from scenarios.profiling import core_seconds
 from scenarios.profiling.core_seconds import TOGETHER, CollectorSeconds, CollectorStudy, judged, summary
 from scenarios.runs.execution import obtain
 from tests.analysis.figures.gwp.test_profiles import MIX, by_machine, days, machines
@@ -193,11 +195,23 @@ FEW = ("fleet.machines=16", "population.jobs=20", "population.common_jobs=12")
 
 
 @cache
-def rarely_visited():
-    """What collectors say of core-seconds that visit each of sixteen machines once in two days."""
-    study = CollectorStudy("profiled_small", TOGETHER, (*FEW, *DAY, "profiling.collector.one_in=48"))
+def visited(one_in):
+    """What collectors say of core-seconds that visit one in so many of sixteen machines each hour of a day."""
+    study = CollectorStudy("profiled_small", TOGETHER, (*FEW, *DAY, f"profiling.collector.one_in={one_in}"))
     trial = asdict(summary([CollectorSeconds(**draw) for draw in judged(study, 0)["draws"]]))
     return ROWS["gwp/core-seconds"].outcome(Sources(None, quiet, trials={"core_seconds": lambda **_: trial})).measured
+
+
+def by_what_weights_add_up_to():
+    """The same where chance decides how many visits there are and the size of the fleet is not made use of."""
+
+    def as_printed(*tables, machine_epochs, **how):
+        assert machine_epochs == 16 * 288
+        return metrics.core_seconds(*tables, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core_seconds, "core_seconds", as_printed)
+        return visited(6)
 
 
 def without_symbols():
@@ -291,7 +305,9 @@ COUNTER_WORLDS = {
     ("gwp/fig6b", "correlation_gap"): memory_that_follows_cycles,
     ("gwp/sqrt-law", "subset_error"): split_machines,
     ("gwp/fig7", "error"): lambda: profiled("gwp/fig7", *FEW, "profiling.collector.samples_per_s=0.1"),
-    **dict.fromkeys([("gwp/core-seconds", name) for name in ("error", "interval_holds", "half_width")], rarely_visited),
+    ("gwp/core-seconds", "error"): lambda: visited(48),
+    ("gwp/core-seconds", "half_width"): lambda: visited(48),
+    ("gwp/core-seconds", "interval_holds"): by_what_weights_add_up_to,
     ("gwp/shared-code", "share"): lambda: compressing(0.4),
     ("gwp/shared-code", "largest_in_one"): lambda: compressing(0.4),
     ("gwp/shared-code", "rank"): lambda: compressing(0.005),

@@ -12,7 +12,7 @@ from scenarios.papers.catalogue import ROWS
 from scenarios.papers.rows import published
 from scenarios.papers.sources import Sources
 from scenarios.profiling.profiled import facts
-from scenarios.runs.execution import obtain
+from scenarios.runs.execution import obtain, reopen
 
 SMALL = "profiled_small"
 RUNS = ("fig3", "fig4", "fig5", "fig6a", "fig6b", "fig7", "sqrt-law")
@@ -135,9 +135,11 @@ def test_other_collections_count_neither_as_samples_nor_in_core_seconds(run):
     counts = rows.merge(visits).groupby(["event", "collection"])["count"].sum()
     assert {collection for _, collection in counts.index} == {"fleet", "dense"}
     with Database([run.path]) as database:
-        answer = facts(database, run, 0.95)
+        scenario = reopen(run.path)[0]
+        answer = facts(database, run, scenario, 0.95)
         assert {row.event: row.samples for row in answer.events} == counts.xs("fleet", level=1).to_dict()
         cycles = database.query(Query(by=("visit",), where=(("collection", ("fleet",)),)))
     alone = visits[visits["collection"] == "fleet"]
     cycles = cycles.assign(visit=cycles["visit"].astype(int))
-    assert answer.core_seconds == core_seconds(alone, cycles, run.table("monitor"), confidence=0.95)
+    machine_epochs = scenario.fleet.machines * scenario.epochs
+    assert answer.core_seconds == core_seconds(alone, cycles, run.table("monitor"), machine_epochs=machine_epochs)

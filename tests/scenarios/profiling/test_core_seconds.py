@@ -34,7 +34,7 @@ def test_a_collector_among_several_is_right_by_as_much_as_one_that_looks_at_func
     rates = setting.rates.set_index("platform")
     each = (rates["period"] * rates["duty"]).reindex(visits["platform"]).to_numpy() * visits["weight"]
     cycles = visits[["visit"]].assign(value=visits["visit"].map(values).fillna(0) * each)
-    alone = core_seconds(visits, cycles)
+    alone = core_seconds(visits, cycles, machine_epochs=16 * setting.world.epochs)
     assert told[1]["error"] == pytest.approx(alone.core_s / monitor - 1, abs=1e-4)
     assert told[1]["standard_error"] == pytest.approx(alone.standard_error / monitor, rel=1e-3)
     assert told[1]["visits"] == alone.answered - (visits["status"] == "down").sum()
