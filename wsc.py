@@ -155,8 +155,6 @@ _NAMES = {
 }
 """What types are called there, if otherwise."""
 _PACKAGES = ("models", "sim", "analysis", "scenarios")
-_SOON_S = 2.0
-"""Calls that take no longer show no progress."""
 
 
 def _judged(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -1479,9 +1477,9 @@ def _equal(where: Mapping[str, str] | None) -> tuple[str, ...]:
 @contextmanager
 def _progress(what: str = "") -> "Generator[Progress]":
     """Yield what is called with the share done; a call that takes long shows it in a notebook or a terminal."""
-    from scenarios.views.terminal import progress
+    from scenarios.views.terminal import SOON_S, progress
 
-    with progress(after_s=_SOON_S) as tell:
+    with progress(after_s=SOON_S) as tell:
         if what:
             tell(what, 0.0)
         yield tell

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar, cast
 import numba
 import numpy as np
 from numba import types
+from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -38,6 +39,34 @@ _NUMBERS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 class NoNumberError(ValueError):
     """A function has no way to its end, so it returns no number."""
+
+
+class _Underway(event.Listener):
+    """Counts functions of which machine code is being made, those that they call among them."""
+
+    def __init__(self) -> None:
+        self.functions = 0
+
+    def on_start(self, _event: object) -> None:
+        self.functions += 1
+
+    def on_end(self, _event: object) -> None:
+        self.functions -= 1
+
+
+_UNDERWAY = _Underway()
+event.register("numba:compile", _UNDERWAY)
+
+
+def compiling() -> bool:
+    """Return whether machine code is being made, by whatever thread.
+
+    Examples
+    --------
+    >>> compiling()
+    False
+    """
+    return _UNDERWAY.functions > 0
 
 
 class _Index(IndexDataCacheFile):

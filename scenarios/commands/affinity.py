@@ -26,7 +26,10 @@ def affinity(
 ) -> None:
     """Assign jobs to the platforms where they take the fewest cycles, within the platforms' capacities."""
     from scenarios.profiling import affinity as advised
+    from scenarios.views.terminal import working
 
     (source,) = read.sources
     settings = {"keep_traffic": keep_traffic, "judged": judge}
-    answer(advised.affinity(source, method, platforms=platforms, recipe=read.recipe, **settings), json)
+    with working("assigning jobs", quiet=json):
+        conclusion = advised.affinity(source, method, platforms=platforms, recipe=read.recipe, **settings)
+    answer(conclusion, json)

@@ -33,7 +33,9 @@ def audit(
 ) -> None:
     """Look for what would make an experiment's answer false; status 1 if anything is worse than a note."""
     from scenarios.effects.audit import audit as audited
+    from scenarios.views.terminal import working
 
-    conclusion = audited(tables.sources, metric, tables.recipe, guards or (), metric_kind)
+    with working("reading and auditing", quiet=json):
+        conclusion = audited(tables.sources, metric, tables.recipe, guards or (), metric_kind)
     answer(conclusion, json)
     raise typer.Exit(0 if conclusion.clean else 1)

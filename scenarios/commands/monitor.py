@@ -64,22 +64,24 @@ def monitor(
     """Show an experiment's estimate so far, with intervals that stay valid however often you look."""
     from scenarios.effects.monitor import Every
     from scenarios.effects.monitor import monitor as monitored
+    from scenarios.views.terminal import working
 
     step: Every = "period" if every == "period" else "day" if every == "day" else float(every)
-    conclusion = monitored(
-        tables.sources,
-        jobs,
-        every=step,
-        planned=planned,
-        estimator=estimator,
-        confidence=confidence,
-        metric=metric,
-        spending=spending,
-        recipe=tables.recipe,
-        guards=guards or (),
-        metric_kind=metric_kind,
-        change=change,
-        target=target,
-    )
+    with working("reading and estimating", quiet=json):
+        conclusion = monitored(
+            tables.sources,
+            jobs,
+            every=step,
+            planned=planned,
+            estimator=estimator,
+            confidence=confidence,
+            metric=metric,
+            spending=spending,
+            recipe=tables.recipe,
+            guards=guards or (),
+            metric_kind=metric_kind,
+            change=change,
+            target=target,
+        )
     answer(conclusion, json)
     raise typer.Exit(0 if conclusion.trusted else 1)

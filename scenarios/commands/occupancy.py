@@ -210,6 +210,7 @@ def occupancy(
     from scenarios.occupancy.occupancy import refuse_together
     from scenarios.occupancy.question import OccupancyQuery
     from scenarios.occupancy.slices import LogSlice
+    from scenarios.views.terminal import working
 
     chosen = (rows_where, from_stamp, until_stamp, by_column, hosts_column)
     given = None
@@ -244,15 +245,18 @@ def occupancy(
         if given is not None:
             options.refuse("--on-disk", "reads the file of a log, not a fleet's run", log[0])
         refuse_whole(query, said, out)
-        with _copied(files, piped, queried) as (copied, name):
-            answer(occupancy_on_disk(copied, query, said, name=name), json)
-        return
-    if out is not None:
+    elif out is not None:
         refuse_together(query, out)  # before the folder is there
         with folder("--out"):
             make_folder(out)
     with _copied(files, piped, queried) as (copied, name):
-        answer(conclude(copied, query, said, out, given=None if given is None else given.log, name=name), json)
+        with working("reading and replaying", quiet=json):
+            conclusion = (
+                occupancy_on_disk(copied, query, said, name=name)
+                if on_disk
+                else conclude(copied, query, said, out, given=None if given is None else given.log, name=name)
+            )
+        answer(conclusion, json)
 
 
 def _sources(

@@ -35,11 +35,13 @@ def predict(
     """Predict CPU and response time of a service on platforms where it never ran, from its log on one platform."""
     from scenarios.crossplatform import predict as predictions
     from scenarios.crossplatform.calibration import ServiceQuestion
+    from scenarios.views.terminal import working
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
     log, recipe = read.sources[0], read.recipe
     question = ServiceQuestion(
         log, origin, tuple(to), platforms, benchmarks, method, service, ratio, clock or {}, recipe
     )
-    predicted = predictions.predict(question)
+    with working("predicting", quiet=json):
+        predicted = predictions.predict(question)
     answer(predicted, json)

@@ -70,14 +70,16 @@ def query(
     from scenarios.profiling import calls
     from scenarios.profiling import query as profile_query
     from scenarios.runs.table_files import irreplaceable, write_table
+    from scenarios.views.terminal import working
 
     options = profile_query.QueryOptions(by, tuple(where or ()), event, since, until, top)
     if cumulative and callers is not None:
         refuse("--callers", "is another question than --cumulative: leave one out", callers)
-    if callers is not None:
-        rows: Conclusion = calls.callers(paths, options, callers)
-    else:
-        rows = calls.cumulative(paths, options) if cumulative else profile_query.query(paths, options)
+    with working("reading profiles", quiet=json):
+        if callers is not None:
+            rows: Conclusion = calls.callers(paths, options, callers)
+        else:
+            rows = calls.cumulative(paths, options) if cumulative else profile_query.query(paths, options)
     if csv is not None:
         table = rows.frame()
         if problem := irreplaceable(csv, [], table.columns.tolist()):
@@ -106,9 +108,11 @@ def diff(
 ) -> None:
     """Compare two profiles, the largest change of share first."""
     from scenarios.profiling import query as profile_query
+    from scenarios.views.terminal import working
 
     options = profile_query.QueryOptions(by, tuple(where or ()), event, since, until, top)
-    payload = profile_query.diff([a], [b], options, tuple(where_a or ()), tuple(where_b or ()))
+    with working("reading profiles", quiet=json):
+        payload = profile_query.diff([a], [b], options, tuple(where_a or ()), tuple(where_b or ()))
     answer(payload, json)
 
 
@@ -217,9 +221,12 @@ def export(
 ) -> None:
     """Write a profile for pprof, flame graphs, or a compiler's feedback."""
     from scenarios.profiling import files as profile_files
+    from scenarios.views.terminal import working
 
     selection = profile_files.ExportSelection(event, tuple(where or ()), weighted)
-    answer(profile_files.export(runs, form, out, selection), json)
+    with working("reading and writing profiles", quiet=json):
+        conclusion = profile_files.export(runs, form, out, selection)
+    answer(conclusion, json)
 
 
 @profile.command()
@@ -237,9 +244,11 @@ def stability(
 ) -> None:
     """Show how much profiles vary from day to day, and how much they would vary by sampling alone."""
     from scenarios.profiling import stability as profile_stability
+    from scenarios.views.terminal import working
 
     keys = tuple(name.strip() for name in by.split(",") if name.strip())
-    payload = profile_stability.stability(runs, keys, event, k, bits=bits)
+    with working("reading profiles", quiet=json):
+        payload = profile_stability.stability(runs, keys, event, k, bits=bits)
     answer(payload, json)
 
 
@@ -261,6 +270,7 @@ def ask(
 ) -> None:
     """Answer a question that has a name: shared code, savings, locks, memory, old hardware and others."""
     from scenarios.profiling import ask as profile_ask
+    from scenarios.views.terminal import progress, working
 
     if listed:
         answer(profile_ask.listing(), json)
@@ -269,10 +279,10 @@ def ask(
         refuse("RUN QUESTION", "both are needed; --list names the questions", "nothing" if run is None else str(run))
     if judge and question != "colocate":
         refuse("--judge", "only answers to colocate can be judged", question)
-    concluded = profile_ask.ask(run, question, tuple(sets or ()))
+    with working("reading profiles", quiet=json):
+        concluded = profile_ask.ask(run, question, tuple(sets or ()))
     if judge:
         from scenarios.profiling import beside_trial, colocate_trial
-        from scenarios.views.terminal import progress
 
         with progress(quiet=json) as tell:
             tried = colocate_trial.tried(run, colocate_trial.suffering(concluded.table), tell)
@@ -323,11 +333,13 @@ def regress(
     """Name the functions that became more expensive or cheaper, and the revision, compiler or platform at fault."""
     from analysis.profiling.regressions.comparison import AlarmCriteria
     from scenarios.profiling import regress as regression
+    from scenarios.views.terminal import working
 
     if b is not None and at is not None:
         refuse("--at", "is for one run; two were given", typed("TIME", at))
     criteria = AlarmCriteria(false_alarms, min_factor, min_cost, adjustment_of("--adjustment", adjustment))
-    concluded = regression.regress(a, b, at, event, criteria)
+    with working("reading and comparing", quiet=json):
+        concluded = regression.regress(a, b, at, event, criteria)
     answer(concluded, json)
     raise typer.Exit(1 if fail and len(concluded.alarms) else 0)
 
@@ -359,8 +371,10 @@ def watch(
     """Find what changed over time, when, and with which revision, compiler, kernel, platform or data centre."""
     from analysis.profiling.changes.detection import WatchCriteria
     from scenarios.profiling import watch as profile_watch
+    from scenarios.views.terminal import working
 
     criteria = WatchCriteria(false_alarms, min_factor, min_cost)
-    concluded = profile_watch.watch(paths, event, criteria, profile_watch.WatchedTime(since, until, bin_s))
+    with working("reading and watching", quiet=json):
+        concluded = profile_watch.watch(paths, event, criteria, profile_watch.WatchedTime(since, until, bin_s))
     answer(concluded, json)
     raise typer.Exit((2 if concluded.lacking else 1 if concluded.alarms else 0) if fail else 0)

@@ -44,11 +44,13 @@ def select(
     """Rank platforms by requests a second per watt within a bound on response time; status 1 if none meets it."""
     from scenarios.crossplatform import select as choices
     from scenarios.crossplatform.calibration import ServiceQuestion
+    from scenarios.views.terminal import working
 
     ratio = (instruction_ratio[0], instruction_ratio[1]) if instruction_ratio is not None else None
     log, recipe = read.sources[0], read.recipe
     question = ServiceQuestion(log, origin, tuple(to), platforms, benchmarks, method, None, ratio, clock or {}, recipe)
-    selection = choices.select(question, bound, prices)
+    with working("predicting", quiet=json):
+        selection = choices.select(question, bound, prices)
     answer(selection, json)
     if not selection.feasible:
         raise typer.Exit(1)

@@ -30,9 +30,12 @@ def plan(
     json: Json = False,
 ) -> None:
     """Find how many instances of each job to measure for a margin of error, at the least cost."""
+    from scenarios.views.terminal import working
     from scenarios.wsmeter import own_tables
 
-    answer(own_tables.plan(tables.sources[0], margin, t, min_instances, tables.recipe), json)
+    with working("planning", quiet=json):
+        conclusion = own_tables.plan(tables.sources[0], margin, t, min_instances, tables.recipe)
+    answer(conclusion, json)
 
 
 @wsmeter.command()
@@ -58,10 +61,12 @@ def estimate(
 
     A table is CSV or Parquet, or a SELECT. The status is 1 if something makes the answer false.
     """
+    from scenarios.views.terminal import working
     from scenarios.wsmeter import own_tables
 
-    conclusion = own_tables.estimate(
-        current, new, jobs, current_is=current_is, t=t, min_instances=min_instances, recipe=tables.recipe
-    )
+    with working("reading and estimating", quiet=json):
+        conclusion = own_tables.estimate(
+            current, new, jobs, current_is=current_is, t=t, min_instances=min_instances, recipe=tables.recipe
+        )
     answer(conclusion, json)
     raise typer.Exit(0 if conclusion.trusted else 1)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of it that is done."""
+SOON_S = 2.0
+"""Work that ends before that time has no bar where nobody knows how much of it is left."""
 _STYLES: Mapping[Mark, str] = {
     "": "",
     "good": "green",
@@ -336,6 +338,25 @@ def progress(quiet: bool = False, after_s: float = 0.0) -> Generator[Progress]:
         bars.stop()
 
 
+@contextmanager
+def working(what: str, *, quiet: bool = False) -> Generator[None]:
+    """Say what is being done while it is done, if that takes long: nobody knows how much of it is left.
+
+    Parameters
+    ----------
+    what : is being done
+    quiet : whether to draw nothing
+
+    Examples
+    --------
+    >>> with working("reading and replaying", quiet=True):
+    ...     pass
+    """
+    with progress(quiet, SOON_S) as tell:
+        tell(what, 0.0)
+        yield
+
+
 class _Bars(Protocol):
     """Bars that may be started by another thread than the one that tells the shares."""
 
@@ -360,8 +381,10 @@ class _TerminalBars:
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import Progress as Bars
+        from rich.progress import RenderableColumn
 
-        self._drawn = Bars(console=Console(stderr=True), transient=True)
+        columns = *Bars.get_default_columns(), RenderableColumn(_Compiling())
+        self._drawn = Bars(*columns, console=Console(stderr=True), transient=True)
         self._tasks: dict[str, TaskID] = {}
 
     def start(self) -> None:
@@ -376,6 +399,14 @@ class _TerminalBars:
     def stop(self) -> None:
         if self._drawn.live.is_started:
             self._drawn.stop()
+
+
+class _Compiling:
+    """What is said beside bars while machine code is made, which takes long the first time that a question is asked."""
+
+    def __rich__(self) -> str:
+        module = sys.modules.get("models.code.compiled")
+        return "compiling, this once" if module is not None and module.compiling() else ""
 
 
 def _say_nothing(_what: str, _share: float) -> None:

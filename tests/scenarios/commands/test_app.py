@@ -1,13 +1,16 @@
 """The command: what it prints where, and with which status it ends."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from numba.core import event
 from typer.testing import CliRunner
 
 from analysis.effects.methods import of_tables
@@ -24,6 +27,7 @@ from scenarios.views import terminal
 from scenarios.views.conclusion import Conclusion
 from scenarios.views.section import Section
 
+ROOT = Path(__file__).parents[3]
 COMMANDS = (
     *("run", "validate", "wsmeter", "occupancy", "predict", "select", "platforms", "reproduce", "live"),
     *("scenarios", "check"),
@@ -399,6 +403,34 @@ def test_progress_goes_to_a_terminal_on_stderr(monkeypatch, capsys):
     with terminal.progress(quiet=True) as tell:
         tell("simulating", 0.5)
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_takes_long_says_so_and_what_is_quick_does_not(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with terminal.working("reading"):
+        pass
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(terminal, "SOON_S", 0.001)
+    with terminal.working("reading"):
+        time.sleep(0.05)
+    shown = capsys.readouterr()
+    assert (shown.out, "reading" in shown.err, "compiling" in shown.err) == ("", True, False)
+    with terminal.working("reading"), event.trigger_event("numba:compile"):
+        time.sleep(0.05)
+    assert "compiling, this once" in capsys.readouterr().err
+    with terminal.working("reading", quiet=True):
+        time.sleep(0.05)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_every_command_that_may_take_long_says_that_it_works():
+    silent = set()
+    for file in (ROOT / "scenarios" / "commands").glob("*.py"):
+        for function in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(function, ast.FunctionDef) and "guard" in map(ast.unparse, function.decorator_list):
+                called = {ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+                silent |= {function.name} if not called & {"progress", "working"} else set()
+    assert silent == {"check", "platforms", "scenarios", "serve"}
 
 
 def test_json_holds_plain_values_alone():
