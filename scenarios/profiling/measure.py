@@ -199,10 +199,15 @@ def measure(scenario: ProfileScenario, run: Run, _out: Path, progress: Progress)
     Raises
     ------
     ProfileError
-        If another table is not there, or one cannot be read.
+        If another table is not there, or one cannot be read; or if no visit was answered.
     """
     from analysis.profiling.database import Database
+    from analysis.profiling.storage import ProfileError
 
+    statuses = run.table("visits", ["status"])["status"].value_counts()
+    if "ok" not in statuses:
+        planned = listed([f"{count:,} {status}" for status, count in statuses.items()]) or "none was made"
+        raise ProfileError(f"{run.path}: no visit was answered, so nothing is known of what ran: {planned}")
     settings = scenario.analyses.profiling
     progress("asking the profile", 0.0)
     with Database([run.path]) as database:

@@ -236,7 +236,7 @@ def _alone(scenario: Scenario, run: Run, _out: Path, progress: Progress) -> Flee
     true = change_of(run, settings) if has_truth(run) else math.nan
     rounds, notes = _rounds(scenario, run, progress)
     figures = [
-        *save(draw_day(run.table("epochs"), capacity(run)), run.path / "day"),
+        *(save(draw_day(run.table("epochs"), capacity(run)), run.path / "day") if scenario.epochs > 1 else []),
         *(save(draw_estimates(estimated, true, f"{unit}s"), run.path / "estimates") if len(estimated) else []),
     ]
     return FleetRun(

@@ -120,5 +120,7 @@ def state_of(programs: ProgramArrays, program: Ints, shard: Ints, day: Ints) -> 
 def by_program(rows: CounterRows) -> Iterator[tuple[int, Ints]]:
     """Yield each program that has rows, and the numbers of its rows in their order."""
     order = np.argsort(rows.program, kind="stable")
-    programs, start = np.unique(rows.program[order], return_index=True)
-    yield from zip(programs.tolist(), np.split(order, start[1:]), strict=True)
+    programs, first = np.unique(rows.program[order], return_index=True)
+    bounds = [*first.tolist(), len(order)]
+    for at, program in enumerate(programs.tolist()):
+        yield program, order[bounds[at] : bounds[at + 1]]

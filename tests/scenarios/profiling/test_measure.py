@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query
+from analysis.profiling.storage import ProfileError
 from scenarios.commands.app import app
 from scenarios.files.loader import load, settings
 from scenarios.profiling.collectors import Looks
@@ -53,6 +54,18 @@ def out(tmp_path_factory):
 @pytest.fixture(scope="module")
 def profiled(out):
     return run(scenario(), out, False, quiet)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("profiling.collector.failure_share=1", "48 failed"),
+        ("profiling.collector.one_in=9999", "none was"),
+    ],
+)
+def test_of_a_fleet_in_which_no_visit_is_answered_that_is_said(setting, told, tmp_path):
+    with pytest.raises(ProfileError, match=f"no visit was answered, so nothing is known of what ran: {told}"):
+        run(scenario(setting), tmp_path, False, quiet)
 
 
 @pytest.fixture(scope="module")

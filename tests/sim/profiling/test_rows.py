@@ -59,3 +59,4 @@ def test_rows_are_grouped_in_their_order():
     assert sorted(np.concatenate(list(groups.values())).tolist()) == list(range(ROWS.count))
     assert all((np.diff(which) > 0).all() for which in groups.values())
     assert all((ROWS.program[which] == program).all() for program, which in groups.items())
+    assert list(by_program(ROWS.take(slice(0)))) == []
