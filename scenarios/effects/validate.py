@@ -35,7 +35,16 @@ from scenarios.views.conclusion import Conclusion, Payload
 from scenarios.views.numbers import listed, number, plural
 from scenarios.views.section import Block, Says, Section, Table, says, table
 from scenarios.views.terminal import Progress
-from scenarios.wsmeter.measurements import Tables, Unit, halves_of, job_quotas, settings_of, truth, unit_of
+from scenarios.wsmeter.measurements import (
+    Tables,
+    Unit,
+    halves_of,
+    job_quotas,
+    partly_on,
+    settings_of,
+    truth,
+    unit_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,6 +155,7 @@ class ValidatedFleet(Conclusion):
     run: Path
     seed: int
     judged: ClusterScores
+    notes: tuple[str, ...] = ()
 
     def brief(self) -> str:
         """Return how often the intervals of each estimator with an answer held the truth, on the largest clusters."""
@@ -170,11 +180,12 @@ class ValidatedFleet(Conclusion):
         """Return what was measured, the truth, and how often each estimator was right."""
         metric = METRICS[self.judged.metric]
         head = Says(f"{self.scenario} (seed {self.seed}), {metric.words} ({metric.name})")
-        return Section("", (head, *self.judged.blocks()))
+        return Section("", (head, *self.judged.blocks(), *map(Says, self.notes)))
 
     def payload(self) -> Payload:
         """Return the truth, all scores, and of which run they are."""
-        return {**self.judged.payload(), "scenario": self.scenario, "run": str(self.run), "seed": self.seed}
+        about = {"scenario": self.scenario, "run": str(self.run), "seed": self.seed, "notes": list(self.notes)}
+        return {**self.judged.payload(), **about}
 
     def frame(self) -> pd.DataFrame:
         """Return a row an estimator and size of test cluster."""
@@ -218,7 +229,7 @@ def validate_fleet(
         lambda done, all_: progress("drawing", done / all_),
         others=_on_run(others, run, settings.metric) if others else (),
     )
-    return ValidatedFleet(scenario.name, run.path, scenario.seed, judged)
+    return ValidatedFleet(scenario.name, run.path, scenario.seed, judged, tuple(filter(None, [partly_on(scenario)])))
 
 
 def _named(settings: schema.WSMeter, unit: Unit, own: Sequence[OwnEstimator]) -> Sequence[EffectMethod | OwnEstimator]:

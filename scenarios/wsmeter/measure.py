@@ -37,6 +37,7 @@ from scenarios.wsmeter.measurements import (
     in_words,
     job_quotas,
     measurements_by_cell,
+    partly_on,
     run_measurements,
     unit_of,
 )
@@ -234,7 +235,8 @@ def _alone(scenario: Scenario, run: Run, _out: Path, progress: Progress) -> Flee
     settings, unit = scenario.analyses.wsmeter, unit_of(scenario)
     estimated = estimates(run, settings, unit) if not scenario.periods else pd.DataFrame()
     true = change_of(run, settings) if has_truth(run) else math.nan
-    rounds, notes = _rounds(scenario, run, progress)
+    rounds, without = _rounds(scenario, run, progress)
+    notes = *filter(None, (partly_on(scenario), _not_estimated(scenario, run, estimated))), *without
     figures = [
         *(save(draw_day(run.table("epochs"), capacity(run)), run.path / "day") if scenario.epochs > 1 else []),
         *(save(draw_estimates(estimated, true, f"{unit}s"), run.path / "estimates") if len(estimated) else []),
@@ -254,6 +256,14 @@ def _alone(scenario: Scenario, run: Run, _out: Path, progress: Progress) -> Flee
         figures=tuple(Path(file) for file in figures),
         notes=notes,
     )
+
+
+def _not_estimated(scenario: Scenario, run: Run, estimated: pd.DataFrame) -> str:
+    """Return why nothing is estimated of a feature; empty if something is, or machines switch it on and off."""
+    if scenario.feature is None or scenario.periods or len(estimated):
+        return ""
+    having = any(part.table("instances", ["feature"])["feature"].any() for part in run.split())
+    return f"no estimates: {'every' if having else 'no'} {unit_of(scenario)} has the feature"
 
 
 def beside(run: Run, other: Run, settings: WSMeter) -> Beside:

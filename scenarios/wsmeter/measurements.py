@@ -18,6 +18,7 @@ from models.fleet.world import World
 from models.tables import ARMS
 from scenarios.files.schema import AnyScenario, Scenario, WSMeter
 from scenarios.runs.rundir import Run, RunError
+from scenarios.views.numbers import duration
 
 Unit: TypeAlias = Literal["machine", "instance"]
 """What a test cluster is made of."""
@@ -42,6 +43,41 @@ def unit_of(scenario: World) -> Unit:
     """Return what a test cluster of the scenario is made of: machines, or instances for new code."""
     by_instance = scenario.feature is not None and scenario.feature.rollout.unit == "instance"
     return "instance" if by_instance else "machine"
+
+
+def partly_on(scenario: Scenario) -> str:
+    """Return what to say where the feature is not on, or has not settled, in all of the time that is measured.
+
+    The true change is of fleets with and without it for the whole time; estimates are smaller by the time without it.
+
+    Examples
+    --------
+    >>> from models.fleet.world import Feature, Rollout
+    >>> late = Scenario(name="late", feature=Feature("new", rollout=Rollout(start_s=43200.0)))
+    >>> partly_on(late)  # doctest: +ELLIPSIS
+    'the feature is on everywhere from 12 h on, in 50% of what is measured (window all): estimates miss what ...'
+    """
+    feature, measured = scenario.feature, scenario.analyses.wsmeter.window
+    if feature is None or scenario.periods:
+        return ""
+    rollout = feature.rollout
+    from_s = rollout.start_s + (rollout.waves - 1) * rollout.interval_s
+    from_s += feature.settle_s if from_s > 0 else 0.0
+    together = measured.endswith("*")
+    windows = [
+        window
+        for window in scenario.windows
+        if (window.name.startswith(measured[:-1]) if together else window.name == measured)
+    ]
+    whole_s = sum(window.end_s - window.start_s for window in windows)
+    on_s = sum(max(0.0, window.end_s - max(window.start_s, from_s)) for window in windows)
+    if on_s >= whole_s:
+        return ""
+    return (
+        f"the feature is on everywhere from {duration(from_s)} on, in {on_s / whole_s:.0%} of what is measured (window "
+        f"{measured}): estimates miss what it changes in the rest; count in a window that begins then "
+        "(recording.windows) and measure that (analyses.wsmeter.window)"
+    )
 
 
 def in_metric(scenario: AnyScenario, metric: MetricName | None) -> AnyScenario:

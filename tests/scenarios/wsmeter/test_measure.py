@@ -214,6 +214,37 @@ def test_a_manifest_without_a_scenario_is_told(payload, tmp_path):
         reopen(copy)
 
 
+SHORT = [*TINY, SMALL_CLUSTERS, "recording.loop=null", "analyses.wsmeter.draws=5"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "note"),
+    [
+        ("feature.rollout.start_s=3600", r"the feature is on everywhere from 60 min on, in 50% of what is measured"),
+        ("feature.rollout.waves=2", r"the feature is on everywhere from 60 min on, in 50% of what is measured"),
+        ("feature.rollout.share=1", "no estimates: every machine has the feature"),
+    ],
+)
+def test_what_estimates_lack_is_told(setting, note, tmp_path):
+    scenario = load("small", settings([*SHORT, setting]))
+    told = execution.run(scenario, tmp_path, False, lambda *_: None)
+    assert [text.startswith(note) for text in told.notes] == [True]
+    if "share" not in setting:
+        judged = validate(scenario, tmp_path, False, lambda *_: None)
+        assert judged.notes == told.notes == tuple(judged.payload()["notes"])
+
+
+def test_nothing_is_lacking_where_the_feature_is_on_in_the_window_that_is_measured(tmp_path):
+    half = "recording.windows=[{name: late, start_s: 3600, end_s: 7200}]"
+    late = ["feature.rollout.start_s=3600", half, "analyses.wsmeter.window=late"]
+    assert execution.run(load("small", settings([*SHORT, *late])), tmp_path, False, lambda *_: None).notes == ()
+
+
+def test_a_fleet_of_one_epoch_has_no_picture_of_its_day(tmp_path):
+    told = execution.run(load("small", settings([*SHORT, "epoch_s=7200"])), tmp_path, False, lambda *_: None)
+    assert {file.stem for file in told.figures} == {"estimates"}
+
+
 def test_pictures_are_the_same_bytes_for_the_same_figure(payload, tmp_path):
     epochs = open_run(payload["run"]).table("epochs")
     first = [file.read_bytes() for file in save(draw_day(epochs, 3840.0), tmp_path / "one")]
