@@ -60,6 +60,9 @@ class CpiDraw(TypedDict):
     """How right one collector was about CPI of the top applications."""
 
     covered: list[int]
+    """1 or 0 of each; one without an interval is a miss."""
+    given: list[int]
+    """Whether each has an interval, 1 or 0: it has none where it was seen on one visit alone."""
     error: float
     """Median."""
 
@@ -125,7 +128,20 @@ class FunctionsJudged(Coverage):
 class CpiJudged(Coverage):
     """How right CPI of applications was."""
 
+    given: float
+    """Share that have an interval."""
+    given_coverage: float
+    """Of those."""
     error: float
+
+    def lacking(self) -> str:
+        """Return what is to be said of CPI without an interval; empty if each has one."""
+        if self.given == 1.0:
+            return ""
+        return (
+            f"{share(1.0 - self.given, 1)} of the CPI have no interval, as one visit alone saw the application, and "
+            f"count as misses; of those that have one {share(self.given_coverage, 1)} hold the truth"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +215,7 @@ class CollectorsJudged(Conclusion):
             f"{functions.entropy_plain_bias:+.4f}",
             f"error of CPI {judged.cpi.error:.1%}; of core-seconds {seconds.error:.2%} (bias {seconds.bias:+.2%}, "
             f"with one frequency for all {seconds.by_fleet_bias:+.2%})",
+            *filter(None, [judged.cpi.lacking()]),
         )
         return Section(
             "",
@@ -306,7 +323,8 @@ def _cpi(look: CollectorTables, run: Run, settings: GWP) -> CpiDraw:
     both = ratios.merge(true_cpi(run), "inner", "application").head(settings.top)
     inside = (both["low"] <= both["cpi_true"]) & (both["cpi_true"] <= both["high"])
     errors = (both["cpi"] / both["cpi_true"] - 1.0).abs()
-    return {"covered": inside.astype(int).tolist(), "error": float(errors.median())}
+    given = both["low"].notna().astype(int).tolist()
+    return {"covered": inside.astype(int).tolist(), "given": given, "error": float(errors.median())}
 
 
 def _seconds(look: CollectorTables, monitor: pd.DataFrame, scenario: ProfileScenario) -> SecondsDraw:
@@ -355,6 +373,8 @@ def summary(draws: Sequence[CollectorDraw]) -> Collectors:
         ),
         cpi=CpiJudged(
             *_between(np.array([np.mean(covered) for covered in ratios["covered"]])),
+            given=float(np.concatenate(ratios["given"].tolist()).mean()),
+            given_coverage=sum(map(sum, ratios["covered"])) / max(sum(map(sum, ratios["given"])), 1),
             error=float(ratios["error"].mean()),
         ),
         core_seconds=SecondsJudged(

@@ -211,3 +211,12 @@ def test_of_few_draws_no_interval_of_coverage_is_told(payload, out):
     few, many = summary([draw] * 4), summary([draw] * 5)
     assert math.isnan(few.functions.coverage_low)
     assert many.functions.coverage_low == many.functions.coverage_high
+
+
+def test_cpi_without_an_interval_is_a_miss_and_told_apart(payload, out):
+    draw = judged(scenario(), out / payload["run"], 3)
+    assert summary([draw]).cpi.lacking() == ""
+    half = {"covered": [1, 0, 0, 0], "given": [1, 1, 0, 0], "error": 0.1}
+    ratios = summary([draw | {"cpi": half}]).cpi
+    assert (ratios.coverage, ratios.given, ratios.given_coverage) == (0.25, 0.5, 0.5)
+    assert ratios.lacking().startswith("50.0% of the CPI have no interval")
