@@ -21,7 +21,7 @@ from analysis.tables.columns import BY_SELECT, Field, Remedies, read_rows
 from analysis.tables.faults import PRINTED, FileError
 from analysis.tables.recipe import AS_IT_IS, Recipe, in_words, prepared, values_beside
 from analysis.wsmeter.measurements import Reading, measurements
-from models.arrays import DAY_S, Floats
+from models.arrays import DAY_S, Bools, Floats
 from models.errors import ArgumentError, InputError, WscError
 from models.fleet.metrics import MetricName
 from models.fleet.world import Window
@@ -401,6 +401,10 @@ def _of_tables_alone(sources: Sequence[Source], recipe: Recipe) -> Iterator[Faul
         yield Fault(name_of(runs[0]), 0, 0, "skip_bad", problem, f"{recipe.skip_bad:g}")
 
 
+_ROUNDED = 1e-9
+"""Share of a window that is rounding."""
+
+
 def _stamp(time_s: float) -> str:
     return pd.Timestamp(time_s, unit="s").isoformat()
 
@@ -430,8 +434,44 @@ def _recorded(run: Run, metric: MetricName) -> tuple[pd.DataFrame, list[str]]:
     if windows["window"].str.startswith("wash.").any():
         windows = windows[~windows["window"].str.startswith("wash.")]
         notes.append("of each period of the crossover, the time to settle is left out")
-    observations = of_run(counters, instances, windows, _treated(run, instances), metric)
-    return observations, notes
+    treated = _treated(run, instances)
+    windows, left_out = _whole(windows, treated)
+    return of_run(counters, instances, windows, treated, metric), notes + left_out
+
+
+def _whole(windows: pd.DataFrame, treated: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the windows without those in which machines get the feature and none has it all the time, and notes.
+
+    Nothing with the feature is measured in these, and the machines that get it would only be missing.
+
+    Raises
+    ------
+    InputError
+        If no window is left in which a machine has the feature, but it is on in some.
+
+    Examples
+    --------
+    >>> windows = pd.DataFrame({"window": ["a", "b"], "start_s": [0.0, 9.0], "end_s": [9.0, 18.0]})
+    >>> whole, notes = _whole(windows, pd.DataFrame({"machine": [5], "start_s": 3.0, "end_s": math.inf}))
+    >>> whole["window"].tolist(), notes
+    (['b'], ['window a is left out: machines get the feature within it, and none has it all the time'])
+    """
+    spans = treated[["start_s", "end_s"]].drop_duplicates()
+    begins = np.maximum.outer(windows["start_s"].to_numpy(), spans["start_s"].to_numpy())
+    ends = np.minimum.outer(windows["end_s"].to_numpy(), spans["end_s"].to_numpy())
+    share = np.maximum(ends - begins, 0.0) / (windows["end_s"] - windows["start_s"]).to_numpy()[:, None]
+    whole: Bools = np.any(share >= 1.0 - _ROUNDED, axis=1)
+    broken: Bools = np.any(share > _ROUNDED, axis=1) & ~whole
+    if not broken.any():
+        return windows, []
+    names = " and ".join(windows["window"][broken])
+    if not whole.any():
+        raise InputError(
+            f"machines get the feature within window {names}, and in no counting window it is on all the time: "
+            "simulate with one that begins when all have it (recording.windows)"
+        )
+    note = f"window {names} is left out: machines get the feature within it, and none has it all the time"
+    return windows.loc[~broken], [note]
 
 
 def _repeated(run: Run, name: str, table: pd.DataFrame) -> Iterator[Fault]:

@@ -9,12 +9,15 @@ from typer.testing import CliRunner
 
 from analysis.audit.guards import AT_THE_END
 from analysis.tables.recipe import Recipe
+from models.errors import InputError
 from scenarios.commands.app import app
 from scenarios.effects.audit import audit as audit_of
 from scenarios.effects.effect import effect as effect_of
 from scenarios.effects.monitor import monitor as monitor_of
-from scenarios.effects.observations import experiment, observed, of_run
+from scenarios.effects.observations import experiment, observed, of_run, recorded
 from scenarios.files.faults import FaultsError
+from scenarios.files.loader import load, settings
+from scenarios.runs.execution import obtain
 
 
 def monitor(*sources, **options):
@@ -179,6 +182,31 @@ def test_rows_without_work_and_periods_of_both_states_are_left_out():
     half = pd.DataFrame({"machine": [1], "start_s": [5.0], "end_s": [np.inf]})
     made = of_run(counters, instances, windows, half)
     assert made[["machine", "period"]].to_numpy().tolist() == [[0.0, 0.0], [0.0, 10.0]]
+
+
+LATE = [
+    *("fleet.machines=20", "population.jobs=60", "population.common_jobs=40", "horizon_s=14400", "recording.loop=null"),
+    *("analyses.wsmeter.machines=[5]", "feature.rollout.start_s=3600"),
+]
+
+
+@pytest.mark.parametrize(("end_s", "periods"), [(7200, [7200.0]), (14400, [])])
+def test_a_window_within_which_machines_get_the_feature_is_left_out(end_s, periods, tmp_path):
+    ends = [end for end in (end_s, 14400) if end <= 14400]
+    bounds = list(zip([0, *ends], dict.fromkeys(ends), strict=False))
+    windows = [f"{{name: w{start}, start_s: {start}, end_s: {end}}}" for start, end in bounds]
+    scenario = load(
+        "small", settings([*LATE, f"recording.windows=[{','.join(windows)}]", "analyses.wsmeter.window=w0"])
+    )
+    run = obtain(scenario, tmp_path, False, lambda *_: None)
+    if not periods:
+        with pytest.raises(InputError, match="machines get the feature within window w0, and in no counting window"):
+            recorded(run)
+        return
+    table, notes = recorded(run)
+    assert sorted(table["period"].unique()) == periods
+    assert table.groupby("treated")["machine"].nunique().tolist() == [10, 10]
+    assert notes == ["window w0 is left out: machines get the feature within it, and none has it all the time"]
 
 
 def test_unknown_metrics_and_windows_are_refused():
