@@ -145,8 +145,10 @@ def _of_windows(counters: pd.DataFrame, window: str | Sequence[str]) -> pd.DataF
         counted = chosen.drop(columns="window").groupby("residence", as_index=False).sum().assign(window=window)
     else:
         counted = counters[counters["window"] == window]
+    if counters.empty:
+        raise InputError(f"no stay has counters, so nothing is measured in window {window}")
     if counted.empty:
-        names = ", ".join(map(str, counters["window"].unique())) or "none"
+        names = ", ".join(map(str, counters["window"].unique()))
         raise InputError(f"window must be one of {names}, got {window}")
     return counted
 

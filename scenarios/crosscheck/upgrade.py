@@ -72,16 +72,16 @@ def _of_service(
 def _estimate(tables: Mapping[str, pd.DataFrame], old: str, new: str) -> Change | None:
     instances = tables["instances"]
     counters = tables["counters"][tables["counters"]["residence"].isin(instances["residence"])]
-    return tried(counters, instances, tables["jobs"], old, new)
+    return None if counters.empty else tried(counters, instances, tables["jobs"], old, new)
 
 
 def _true(run: Run, tables: Mapping[str, pd.DataFrame]) -> Change | None:
-    """Return the true change of the stays that count; None without the truth."""
+    """Return the true change of the stays that count; None without the truth, or such stays."""
     if not all(run.has(name) for name in _TRUTH):
         return None
     stays = tables["instances"]["residence"]
     before, after = (part[part["residence"].isin(stays)] for part in (run.table(name) for name in _TRUTH))
-    return known(before, after, tables["instances"], tables["jobs"])
+    return None if before.empty or after.empty else known(before, after, tables["instances"], tables["jobs"])
 
 
 def _prediction(run: Run, instances: pd.DataFrame, platforms: tuple[str, str], name: str) -> Change | None:

@@ -142,6 +142,12 @@ def test_an_unknown_window_or_metric_says_which_there_are():
         measurements(*run_tables(), "speed", "day")
 
 
+def test_stays_without_counters_are_not_said_to_be_in_another_window():
+    counters, instances = run_tables()
+    with pytest.raises(ValueError, match=r"^no stay has counters, so nothing is measured in window day$"):
+        measurements(counters[:0], instances, "ipc", "day")
+
+
 def test_several_windows_have_a_row_each_and_a_pattern_sums_them_per_stay():
     counters, instances = run_tables()
     each = measurements(counters, instances, "ips", ["day", "night"], least_presence=0.0, keep=("residence", "window"))

@@ -192,6 +192,17 @@ def test_one_visit_whose_profile_is_lost_is_missed(copied):
     }
 
 
+def test_a_service_without_a_stay_on_the_platforms_of_the_trial_has_no_check_and_others_have(copied):
+    jobs = pd.read_parquet(copied.folder / "jobs.parquet").set_index("name")["job"]
+
+    def elsewhere(stays):
+        return stays.assign(platform=stays["platform"].astype(str).mask(stays["job"] == jobs["report"], "elsewhere"))
+
+    copied("upgrade", "instances", elsewhere)
+    names = {check.check for check in PARTS["upgrade"](open_run(copied.folder))}
+    assert names == {"upgrade_wsmeter", "upgrade_predicted:search", "upgrade_tried:search"}
+
+
 def test_a_copy_without_truth_compares_prediction_and_trial_alone(copied):
     for file in copied.folder.glob("truth_*.parquet"):
         file.unlink()
