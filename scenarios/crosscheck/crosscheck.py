@@ -155,7 +155,7 @@ def _requests(run: Run) -> Iterator[Check]:
     from scenarios.crosscheck.counters import by_events, completed
     from scenarios.runs.rundir import epoch_length_s
 
-    epoch_s = epoch_length_s(run.table("epochs", ["start_s"]))
+    epoch_s = epoch_length_s(run)
     if math.isnan(epoch_s):
         return
     requests, epochs = run.table("stay_requests"), run.table("instance_epochs")

@@ -69,7 +69,7 @@ def services(run: Run) -> list[ServedService]:
     requests, jobs = run.table("stay_requests"), run.table("jobs", ["job", "name"])
     stays = run.table("instances", ["residence", "job", "quota_vcpu"]).merge(jobs, on="job").set_index("residence")
     epochs = run.table("instance_epochs", ["residence", "epoch"]).groupby("residence")["epoch"].agg(["min", "max"])
-    bounds_s = epochs.assign(max=epochs["max"] + 1) * epoch_length_s(run.table("epochs", ["start_s"]))
+    bounds_s = epochs.assign(max=epochs["max"] + 1) * epoch_length_s(run)
     first_s, last_s = bounds_s["min"].to_dict(), bounds_s["max"].to_dict()
     rows = [
         _stay(str(stays["name"][at]), round(float(stays["quota_vcpu"][at])), part, (first_s[at], last_s[at]))

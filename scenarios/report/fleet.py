@@ -43,24 +43,24 @@ def happened(subject: Subject, _progress: Progress) -> Iterator[Section]:
     yield composed(
         "What happened",
         says,
-        (course(epochs, threads),),
+        (course(epochs, threads, epoch_length_s(subject.run)),),
         figure,
         verdicts=(Verdict("The fleet", says[0]),),
         answer=fleet,
     )
 
 
-def course(epochs: pd.DataFrame, threads: float) -> Table:
+def course(epochs: pd.DataFrame, threads: float, epoch_s: float) -> Table:
     """Return how busy a fleet was, by the hour; by the day if it is more than two days.
 
     Parameters
     ----------
     epochs : table `epochs`
     threads : hardware threads of the fleet
+    epoch_s : length of an epoch
     """
     start_s = epochs["start_s"].to_numpy(np.float64)
-    epoch_s = epoch_length_s(epochs)
-    hours = (start_s[-1] + epoch_s) / 3600.0 if start_s.size > 1 else 1.0
+    hours = (start_s[-1] + epoch_s) / 3600.0
     unit, length_s = ("hour", 3600.0) if hours <= _HOURS_MOST else ("day", 86400.0)
     rows = []
     for number, of in epochs.groupby((start_s // length_s).astype(np.int64)):

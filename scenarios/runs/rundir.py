@@ -528,17 +528,18 @@ def version_of(name: str) -> str:
         return "not installed"
 
 
-def epoch_length_s(epochs: pd.DataFrame) -> float:
-    """Return the length of a run's epochs in seconds; NaN of a single one.
+def epoch_length_s(run: Run) -> float:
+    """Return the length of a run's epochs in seconds, as its manifest says.
 
-    Parameters
-    ----------
-    epochs : start_s; table `epochs`, rows in any order
+    Without a manifest that says so it is the time between the first two starts in table `epochs`, NaN of one epoch.
 
     Examples
     --------
-    >>> epoch_length_s(pd.DataFrame({"start_s": [300.0, 0.0, 600.0]})), epoch_length_s(pd.DataFrame({"start_s": [0.0]}))
-    (300.0, nan)
+    >>> epoch_length_s(Run(Path("nowhere"), {"resolved": {"epoch_s": 300.0}}))
+    300.0
     """
-    start_s = np.sort(epochs["start_s"].to_numpy(np.float64))
+    resolved = run.manifest.get("resolved")
+    if isinstance(resolved, Mapping) and "epoch_s" in resolved:
+        return float(resolved["epoch_s"])
+    start_s = np.sort(run.table("epochs", ["start_s"])["start_s"].to_numpy(np.float64))
     return float(start_s[1] - start_s[0]) if start_s.size > 1 else float("nan")

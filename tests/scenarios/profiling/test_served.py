@@ -58,6 +58,16 @@ def test_the_median_is_of_all_requests_of_a_service_that_finished(tmp_path, run)
     assert (shop.response_time_s, shop.response_median_s) == pytest.approx((40.0, 20.0))
 
 
+def test_of_one_epoch_its_length_is_what_the_run_was_asked_for(tmp_path, run):
+    """By hand: one request in service from 10 to 40 s of 100 s."""
+    for name in ("epochs", "instance_epochs", "stay_requests"):
+        table = pd.read_parquet(tmp_path / f"{name}.parquet")
+        first = {"epochs": [0], "instance_epochs": [0], "stay_requests": [0, 1]}[name]
+        table.iloc[first].to_parquet(tmp_path / f"{name}.parquet")
+    (shop,) = services(Run(tmp_path, {"resolved": {"epoch_s": 100.0}}))
+    assert shop.utilisation == pytest.approx(30.0 / 100.0)
+
+
 @pytest.mark.parametrize("name", ["stay_requests", "instance_epochs", "jobs"])
 def test_a_run_without_the_tables_has_no_services(run, name):
     run.file(name).unlink()
