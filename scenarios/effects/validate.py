@@ -77,6 +77,8 @@ class ClusterScores:
     the first draw without an answer lacked, empty where all had enough."""
     promised: Mapping[str, float]
     """Confidence of each estimator's intervals, by name."""
+    featured: float = math.inf
+    """Measured machines (or instances) with the feature, of which test clusters are drawn."""
 
     def rows(self, estimator: str) -> Sequence[Mapping[Hashable, float]]:
         """Return the scores of one estimator, a row a size."""
@@ -99,9 +101,12 @@ class ClusterScores:
         """Return by which estimator to decide: the one with the narrowest intervals of those that keep their promise.
 
         An estimator's intervals are right too seldom if the 95% interval of its coverage, over the draws of all sizes,
-        ends below its confidence.
+        ends below its confidence. Sizes at which test clusters overlap do not count: their draws are few observations.
         """
-        scores = self.scores.assign(known=self.scores["draws"] - self.scores["too_little_data"]).query("known > 0")
+        if self.overlapping == set(self.scores["machines"]):
+            return f"No estimator is named to decide by: every size is half or more of the {self._available}."
+        scores = self.scores[~self.scores["machines"].isin(self.overlapping)]
+        scores = scores.assign(known=scores["draws"] - scores["too_little_data"]).query("known > 0")
         if scores.empty:
             return ""
         right, seldom = dict[str, float](), dict[str, float]()
@@ -121,6 +126,25 @@ class ClusterScores:
         return (
             f"Decide by {name}: its intervals ({narrow}) are {reason}. Truth held: {_held(right)}"
             f"{f'; too seldom: {_held(seldom)}' if seldom else ''}."
+        )
+
+    @property
+    def overlapping(self) -> set[int]:
+        """Sizes at which two test clusters have half of their machines in common on average, or more."""
+        return {int(size) for size in self.scores["machines"].unique() if 2 * size >= self.featured}
+
+    @property
+    def _available(self) -> str:
+        return f"{self.featured:,} {self.unit}s with the feature"
+
+    def dependence(self) -> str:
+        """Return what to say of sizes at which draws are not independent; empty if there are none."""
+        if not self.overlapping:
+            return ""
+        sizes = listed([f"{size:,}" for size in sorted(self.overlapping)], len(self.overlapping))
+        return (
+            f"test clusters of {sizes} of the {self._available} have half or more of their {self.unit}s in common: "
+            "their draws are not independent, so the 95% interval of coverage is too narrow"
         )
 
     def _table(self, scores: pd.DataFrame) -> Table:
@@ -229,7 +253,8 @@ def validate_fleet(
         lambda done, all_: progress("drawing", done / all_),
         others=_on_run(others, run, settings.metric) if others else (),
     )
-    return ValidatedFleet(scenario.name, run.path, scenario.seed, judged, tuple(filter(None, [partly_on(scenario)])))
+    notes = tuple(filter(None, [partly_on(scenario), judged.dependence()]))
+    return ValidatedFleet(scenario.name, run.path, scenario.seed, judged, notes)
 
 
 def _named(settings: schema.WSMeter, unit: Unit, own: Sequence[OwnEstimator]) -> Sequence[EffectMethod | OwnEstimator]:
@@ -286,7 +311,8 @@ def scores(
     drawn = draws(tables, settings, seed, progress, others=others)
     normal = 2 * float(normal_cdf(settings.t)) - 1
     promised = {name: normal if name in PAPER_ESTIMATORS else _LEVEL for name in drawn["estimator"].unique()}
-    return ClusterScores(settings.metric, unit, true, pd.DataFrame(_scores(drawn, true["change"])), promised)
+    featured = halves_of(tables.observed)[1]["machine"].nunique()
+    return ClusterScores(settings.metric, unit, true, pd.DataFrame(_scores(drawn, true["change"])), promised, featured)
 
 
 def draws(

@@ -245,6 +245,30 @@ def test_the_advice_names_none_if_none_keeps_its_promise_and_needs_no_rival():
     assert "(±2.00% at 20 machines) are right as often as they promise" in scored(only=(0.95, 0.02)).advice()
 
 
+def test_no_advice_rests_on_test_clusters_that_have_half_of_their_machines_in_common():
+    coverage = {"wide": (0.97, 0.05), "narrow": (0.94, 0.02)}
+    apart, partly, alike = (replace(scored(**coverage), featured=count) for count in (41, 40, 20))
+    assert apart.overlapping == set()
+    assert apart.advice() == scored(**coverage).advice()
+    assert partly.overlapping == {20}
+    assert partly.advice().startswith("Decide by narrow: its intervals (±2.00% at 10 machines)")
+    assert "as far as 200 draws" in partly.advice()
+    assert alike.overlapping == {10, 20}
+    assert alike.advice() == (
+        "No estimator is named to decide by: every size is half or more of the 20 machines with the feature."
+    )
+
+
+def test_sizes_at_which_draws_are_not_independent_are_told(tables):
+    assert scores(tables, replace(SETTINGS, draws=2), seed=1).dependence() == ""
+    settings = replace(SETTINGS, machines=(8, 20, 40), draws=2)
+    judged = scores(tables, settings, seed=1)
+    assert judged.dependence().startswith("test clusters of 20, 40 of the 40 machines with the feature have half")
+    notes = (judged.dependence(),)
+    concluded = ValidatedFleet("small", Path("runs/small"), 1, judged, notes)
+    assert concluded.payload()["notes"] == [*notes]
+
+
 def test_a_slow_down_excludes_the_current_fleet_too():
     settings = replace(SETTINGS, machines=(15,))
     assert all(row["excludes_current"] > 0.9 for row in scores(world(gain=-0.5), settings, seed=1).payload()["rows"])
