@@ -20,7 +20,7 @@ from models.arrays import Bools, Floats, Ints
 from models.errors import InputError
 from models.fleet.concentration import COMMON_RATIO, WSMETER, expected_places, stretched_quota
 from models.fleet.processors import FACTORS, REFERENCE_WIDTH, Loadings
-from models.fleet.world import Population, Service, World
+from models.fleet.world import Fleet, Population, Service, World
 from models.randomness import stream
 
 REFERENCE_SHARE_BYTES = 4.0 * 2**20
@@ -63,20 +63,32 @@ class Machines:
         return int(self.platform.size)
 
 
+def places(fleet: Fleet) -> tuple[Ints, Ints]:
+    """Return the rack and the power domain of each machine; the last of either may have fewer machines.
+
+    Examples
+    --------
+    >>> places(Fleet(machines=5, machines_per_rack=2, racks_per_power_domain=2))
+    (array([0, 0, 1, 1, 2]), array([0, 0, 0, 0, 1]))
+    """
+    rack = np.arange(fleet.machines) // fleet.machines_per_rack
+    return rack, rack // fleet.racks_per_power_domain
+
+
 def build_machines(world: World) -> Machines:
     """Return the machines that a world asks for; the same for every feature and roll-out."""
     fleet, count = world.fleet, world.fleet.machines
     names = tuple(fleet.platforms)
     rng = stream(world.seed, "platforms of machines")
     platform = rng.permutation(_apportion(np.array(list(fleet.platforms.values())), count))
-    rack = np.arange(count) // fleet.machines_per_rack
+    rack, domain = places(fleet)
     sheets = [world.sheets[name] for name in names]
     conditions = _conditions(world, rack, "machines")
     return Machines(
         platform_names=names,
         platform=platform,
         rack=rack,
-        power_domain=rack // fleet.racks_per_power_domain,
+        power_domain=domain,
         vcpus=np.array([float(sheet.vcpus) for sheet in sheets])[platform],
         memory_bytes=np.array([sheet.memory_bytes for sheet in sheets])[platform],
         latency_factor=conditions[0],

@@ -297,7 +297,7 @@ def plan_roll_out(world: World, machines: Machines, instances: int) -> RollOut:
     rollout = world.feature.rollout
     by_instance = rollout.unit == "instance"
     unit = np.arange(instances) if by_instance else _unit(world, machines)
-    chosen = _chosen(world, unit)
+    chosen = chosen_units(world, unit)
     if world.periods:
         first, takes_part = np.argmax(plan_crossover(world, machines), axis=1), np.isin(unit, chosen)
         waves = [(world.periods[k][0], takes_part & (first == k)) for k in (0, 1)]
@@ -333,7 +333,7 @@ def plan_crossover(world: World, machines: Machines, number: int = 0) -> Bools:
         first = _halves(world, drawn, int(unit.max()) + 1, pairs)[unit]
     first = ~first if number % 2 else first
     on = np.stack([first, ~first], axis=2).reshape(unit.size, 2 * pairs)
-    return np.asarray(on & np.isin(unit, _chosen(world, unit))[:, None])
+    return np.asarray(on & np.isin(unit, chosen_units(world, unit))[:, None])
 
 
 def acting(world: World, scheduled: Bools) -> Bools:
@@ -370,7 +370,7 @@ def _unit(world: World, machines: Machines) -> Ints:
     return {"rack": machines.rack, "domain": machines.power_domain}.get(unit, np.arange(machines.count))
 
 
-def _chosen(world: World, unit: Ints) -> Ints:
-    """Return the units that get the feature, in random order."""
+def chosen_units(world: World, unit: Ints) -> Ints:
+    """Return the units that get the feature, in random order, of those that machines (or instances) belong to."""
     units, share = np.unique(unit), world.feature.rollout.share if world.feature is not None else 0.0
     return stream(world.seed, "roll-out").permutation(units)[: round(share * len(units))]

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from models.arrays import DAY_S
 from models.code.parts import PartError, called, check_method, check_parameters, is_part, name_problems, part
-from models.fleet.inventory import drawn_names
+from models.fleet.inventory import drawn_names, places
 from models.fleet.world import Feature, Interference, Population, Steps, World
 from models.platforms import Platform
 from scenarios.files.faults import shown
@@ -326,18 +328,36 @@ def measured_windows(scenario: Scenario) -> Iterator[FieldFault]:
 
 
 def cluster_sizes(scenario: Scenario) -> Iterator[FieldFault]:
-    """Test clusters are drawn without replacement from what has the feature, so they are no larger than that."""
+    """Test clusters are drawn without replacement from what has the feature, so they are no larger than that.
+
+    Where racks or power domains are too few for any to have it nothing is drawn, which runs say.
+    """
     if scenario.feature is None:
         return
-    share, of = scenario.feature.rollout.share, "machines"
-    units: float = scenario.fleet.machines
-    if scenario.feature.rollout.unit == "instance":
-        units, of = _rebuilt_instances(scenario), "instances"
-    most = scenario.cells * math.floor(min(share * units + _ROUNDING, sys.maxsize))
+    share, unit = scenario.feature.rollout.share, scenario.feature.rollout.unit
+    of = "instances" if unit == "instance" else "machines"
+    if unit in ("rack", "domain"):
+        most = scenario.cells * _rolled_out(scenario)
+        if most == 0:
+            return
+    else:
+        units = _rebuilt_instances(scenario) if unit == "instance" else scenario.fleet.machines
+        most = scenario.cells * math.floor(min(share * units + _ROUNDING, sys.maxsize))
     for i, size in enumerate(scenario.analyses.wsmeter.machines):
         if size > most:
             problem = f"should be at most the {most} {of} with the feature"
             yield FieldFault(("analyses", "wsmeter", "machines", i), problem, str(size))
+
+
+def _rolled_out(scenario: Scenario) -> int:
+    """Return how many machines are in the racks or power domains that get the feature; of several cells, the most."""
+    from sim.fleet.control import chosen_units  # alone here: few roll-outs are by rack or power domain
+
+    rack, domain = places(scenario.fleet)
+    unit = domain if scenario.feature is not None and scenario.feature.rollout.unit == "domain" else rack
+    chosen, sizes = chosen_units(scenario, unit), np.bincount(unit)
+    # Each cell draws units of its own, and the last unit alone may be smaller than the others.
+    return int(sizes[chosen].sum() if scenario.cells == 1 else np.sort(sizes)[::-1][: chosen.size].sum())
 
 
 def cell_local_jobs(scenario: Scenario) -> Iterator[FieldFault]:
@@ -452,7 +472,7 @@ CHECKS: Mapping[Check[Any], tuple[str, ...]] = {
     companions: ("analyses.beside",),
     repeated_sizes: ("analyses.wsmeter.machines",),
     judged_estimators: ("analyses.wsmeter.estimators",),
-    cluster_sizes: ("analyses.wsmeter.machines", "cells", "fleet.machines", "feature", "population.services"),
+    cluster_sizes: ("analyses.wsmeter.machines", "cells", "seed", "fleet", "feature", "population.services"),
     cell_local_jobs: ("cells", "feature.software", "population.services", "population.heavyweights"),
     cell_loop: ("cells", "recording.loop"),
 }

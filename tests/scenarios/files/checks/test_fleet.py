@@ -1,8 +1,10 @@
 """Every fault that a scenario file can have is told with its place, in words that say what would be right."""
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from models.fleet.inventory import build_jobs, build_machines
@@ -12,6 +14,7 @@ from scenarios.files.faults import FaultsError
 from scenarios.files.findings import findings
 from scenarios.files.loader import library, load, load_each
 from scenarios.files.schema import Analyses, Scenario, WSMeter
+from sim.fleet.control import plan_roll_out
 
 FAULTS = Path(__file__).parents[3] / "faults"
 EXPECT = "# expect: "
@@ -116,6 +119,22 @@ def test_sizes_up_to_exactly_the_half_with_the_feature_are_allowed():
     for size, faults in ((150, 0), (151, 1)):
         analyses = Analyses(WSMeter(machines=(size,)))
         scenario = Scenario(name="day", fleet=Fleet(machines=300), feature=feature, analyses=analyses)
+        assert len(findings(scenario)) == faults
+
+
+@pytest.mark.parametrize(
+    ("unit", "machines", "share", "seed", "most"),
+    [("rack", 30, 0.5, 2, 10), ("rack", 30, 0.5, 1, 20), ("domain", 30, 0.5, 1, 30), ("rack", 50, 0.29, 2, 20)],
+)
+def test_sizes_count_the_machines_of_racks_and_power_domains_that_get_the_feature(unit, machines, share, seed, most):
+    """Of racks of 20, the last of 10; one domain that has all, or none: then nothing is drawn, whatever the size."""
+    fleet = Fleet(machines=machines, machines_per_rack=20, racks_per_power_domain=10)
+    feature = Feature("new", {"haswell_2698v3": "broadwell_2698v4"}, rollout=Rollout(share=share, unit=unit))
+    day = Scenario(name="day", seed=seed, fleet=fleet, feature=feature)
+    having = np.isfinite(plan_roll_out(day, build_machines(day), 0).machine_from_s).sum()
+    assert having == (0 if unit == "domain" else most)
+    for size, faults in ((most, 0), (most + 1, int(unit == "rack"))):
+        scenario = replace(day, analyses=Analyses(WSMeter(machines=(size,))))
         assert len(findings(scenario)) == faults
 
 
