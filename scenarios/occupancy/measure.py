@@ -215,7 +215,7 @@ def _measure(scenario: QueueScenario, run: Run) -> QueueConclusion:
     occupancy = _laws(scenario, log)
     true = truth(run, scenario)
     cpu = run.table("cpu")
-    beside = accuracy.beside(log, cpu[cpu["start_s"] < scenario.horizon_s], servers)
+    beside = accuracy.beside(log, _within(cpu, scenario.horizon_s), servers)
     parts, within_s = occupancy.intervals, scenario.analyses.occupancy.within_s
     files = [
         *(save(draw_occupancy(curve(*_stamps(log)), servers, parts), run.path / "occupancy") if len(parts) else ()),
@@ -282,6 +282,12 @@ def numbers(answer: QueueConclusion | ScaledConclusion | NetworkConclusion) -> I
         yield "p99 one way off", answer.machine.off("p99")
     if answer.unserved is not None:
         yield "never served", answer.unserved.unanswered / answer.unserved.requests
+
+
+def _within(cpu: pd.DataFrame, horizon_s: float) -> pd.DataFrame:
+    """Return the counting intervals that end within the horizon; those that begin in it where it has no whole one."""
+    whole = cpu["end_s"] <= horizon_s
+    return cpu[whole if whole.any() else cpu["start_s"] < horizon_s]
 
 
 def _stamps(log: pd.DataFrame) -> tuple[Floats, Floats]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.figures.gwp.hot_functions import draw_functions, draw_rollouts
+from models.arrays import DAY_S
 from scenarios.files.schema import ProfileScenario
 from scenarios.profiling.profiled import (
     ProfileFacts,
@@ -132,7 +133,10 @@ class ProfiledRun(Conclusion):
         largest = [
             (row["application"], *_share_cells(row), *_cpi_cells(row)) for row in self.applications.to_dict("records")
         ]
-        ends = [(row.dimension, row.name, share(row.first, 1), share(row.last, 1)) for row in self.rollouts]
+        ends = [
+            (row.dimension, row.name, *(share(day, 1, "no samples") for day in (row.first, row.last)))
+            for row in self.rollouts
+        ]
         between = f"{self.confidence:.0%} interval"
         shares = ("cycles", between, "true")
         return (
@@ -228,7 +232,7 @@ def measure(scenario: ProfileScenario, run: Run, _out: Path, progress: Progress)
         facts=known,
         functions=hottest,
         applications=largest,
-        rollouts=first_and_last(shares),
+        rollouts=first_and_last(shares, math.ceil(scenario.horizon_s / DAY_S)),
         services=services(run),
         figures=list(figures),
     )

@@ -175,7 +175,7 @@ def true_cpi(run: Run) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class RolloutShares:
-    """A roll-out's share of the jobs' cycles on the first and on the last day."""
+    """A roll-out's share of the jobs' cycles on the first and on the last day; NaN of a day without samples."""
 
     dimension: str
     name: str
@@ -183,18 +183,22 @@ class RolloutShares:
     last: float
 
 
-def first_and_last(shares: pd.DataFrame) -> list[RolloutShares]:
-    """Return every roll-out's shares on the first and on the last day.
+def first_and_last(shares: pd.DataFrame, days: int) -> list[RolloutShares]:
+    """Return every roll-out's shares on the first and on the last of a run's days; NaN of a day without samples.
 
     Examples
     --------
-    >>> days = pd.DataFrame({"dimension": "kernel", "day": [0, 1], "name": "new", "share": [0.0, 0.5]})
-    >>> first_and_last(days)
-    [RolloutShares(dimension='kernel', name='new', first=0.0, last=0.5)]
+    >>> sampled = pd.DataFrame({"dimension": "kernel", "day": [0, 1], "name": "new", "share": [0.0, 0.5]})
+    >>> first_and_last(sampled, 2), first_and_last(sampled, 3)[0].last
+    ([RolloutShares(dimension='kernel', name='new', first=0.0, last=0.5)], nan)
     """
-    days = shares["day"].min(), shares["day"].max()
+    sampled = set(shares["day"])
+
+    def on(day: int, rows: pd.DataFrame) -> float:
+        return float(rows.loc[rows["day"] == day, "share"].sum()) if day in sampled else math.nan
+
     return [
-        RolloutShares(str(dimension), str(name), *(float(rows.loc[rows["day"] == day, "share"].sum()) for day in days))
+        RolloutShares(str(dimension), str(name), on(0, rows), on(days - 1, rows))
         for (dimension, name), rows in shares.groupby(["dimension", "name"], sort=True)
     ]
 

@@ -18,7 +18,7 @@ import pandas as pd
 from analysis.profiling.intervals import share_intervals
 from analysis.profiling.metrics import core_seconds, cpi
 from analysis.profiling.stability import clustered_entropy, entropy, manhattan
-from analysis.statistics import normal_quantile, student_quantile
+from analysis.statistics import NotEnoughDataError, normal_quantile, student_quantile
 from models.arrays import Floats
 from scenarios.files.schema import GWP, PROFILE, ProfileScenario
 from scenarios.profiling.collectors import CollectorTables, Looks
@@ -72,6 +72,9 @@ class SecondsDraw(TypedDict):
 
     error: float
     covered: int
+    """1 or 0; where there is no interval it is a miss."""
+    given: int
+    """Whether there is one, 1 or 0: there is none, and all else is NaN, where one visit alone answered."""
     half_width: float
     by_fleet_error: float
 
@@ -148,12 +151,25 @@ class CpiJudged(Coverage):
 class SecondsJudged(Coverage):
     """How right core-seconds were, held against the fleet's monitor."""
 
+    given: float
+    """Share of the collectors that have an interval; all else but coverage is of those."""
+    given_coverage: float
+    """Of those."""
     half_width: float
     error: float
     """Root mean square."""
     bias: float
     by_fleet_bias: float
     """With one frequency for all."""
+
+    def lacking(self) -> str:
+        """Return what is to be said of collectors without core-seconds; empty if each has them."""
+        if self.given == 1.0:
+            return ""
+        return (
+            f"{share(1.0 - self.given, 1)} of the collectors have no core-seconds, as one visit alone answered, and "
+            f"count as misses; of those that have them {share(self.given_coverage, 1)} hold the truth"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +231,7 @@ class CollectorsJudged(Conclusion):
             f"{functions.entropy_plain_bias:+.4f}",
             f"error of CPI {judged.cpi.error:.1%}; of core-seconds {seconds.error:.2%} (bias {seconds.bias:+.2%}, "
             f"with one frequency for all {seconds.by_fleet_bias:+.2%})",
-            *filter(None, [judged.cpi.lacking()]),
+            *filter(None, [judged.cpi.lacking(), seconds.lacking()]),
         )
         return Section(
             "",
@@ -277,6 +293,11 @@ def judged(scenario: ProfileScenario, run: Path, seed: int) -> CollectorDraw:
     settings, recorded = scenario.analyses.profiling, reopen(run)[1]
     look = _looks(PROFILE.dump_json(scenario).decode()).look(seed)
     answered = look.visits[look.visits["status"] == "ok"]
+    if answered.empty:
+        raise RunError(
+            f"{scenario.name}: no visit of collector {seed} answered, so it has no profile to judge: visit more often "
+            "(profiling.collector.one_in, round_s), or let fewer visits fail (failure_share, outage_s)"
+        )
     return {
         "seed": seed,
         "samples": int(look.functions["samples"].sum()),
@@ -329,16 +350,20 @@ def _cpi(look: CollectorTables, run: Run, settings: GWP) -> CpiDraw:
 
 def _seconds(look: CollectorTables, monitor: pd.DataFrame, scenario: ProfileScenario) -> SecondsDraw:
     """Return how right core-seconds are, held against the fleet's monitor."""
-    estimate = core_seconds(
-        look.visits,
-        look.of_visits,
-        monitor,
-        confidence=scenario.analyses.profiling.confidence,
-        machine_epochs=scenario.fleet.machines * scenario.epochs,
-    )
+    try:
+        estimate = core_seconds(
+            look.visits,
+            look.of_visits,
+            monitor,
+            confidence=scenario.analyses.profiling.confidence,
+            machine_epochs=scenario.fleet.machines * scenario.epochs,
+        )
+    except NotEnoughDataError:
+        return {"error": math.nan, "covered": 0, "given": 0, "half_width": math.nan, "by_fleet_error": math.nan}
     return {
         "error": estimate.core_s / estimate.monitor_s - 1.0,
         "covered": int(estimate.low <= estimate.monitor_s <= estimate.high),
+        "given": 1,
         "half_width": (estimate.high - estimate.low) / 2 / estimate.core_s,
         "by_fleet_error": estimate.by_fleet_s / estimate.monitor_s - 1.0,
     }
@@ -379,6 +404,8 @@ def summary(draws: Sequence[CollectorDraw]) -> Collectors:
         ),
         core_seconds=SecondsJudged(
             *_between(seconds["covered"].to_numpy(np.float64)),
+            given=float(seconds["given"].mean()),
+            given_coverage=float(seconds["covered"].sum()) / max(float(seconds["given"].sum()), 1.0),
             half_width=float(seconds["half_width"].mean()),
             error=math.sqrt(float((seconds["error"] ** 2).mean())),
             bias=float(seconds["error"].mean()),

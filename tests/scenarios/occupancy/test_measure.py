@@ -283,3 +283,15 @@ def test_what_is_no_policy_is_a_fault_of_the_scenario(tmp_path, text, problem):
     (tmp_path / "mine.py").write_text(text)
     with pytest.raises(FaultsError, match=rf"mine\.yaml:4:19: station\.policy: .*{problem}"):
         load(str(tmp_path / "mine.yaml"))
+
+
+def test_an_interval_that_ends_after_the_horizon_is_not_the_least_busy(answer, out):
+    """Counting intervals last a minute: the fourth has 20 s of the horizon, and then hardly anything to do."""
+    least = answer.counter["low"]
+    cpu = obtain(scenario(), out, False, quiet).table("cpu")
+    assert least == cpu["utilisation"][:3].min() > cpu["utilisation"][3]
+
+
+def test_a_horizon_shorter_than_a_counting_interval_has_one(out):
+    short = runs.run(scenario("horizon_s=50"), out, False, quiet)
+    assert short.counter["low"] == short.counter["high"] > 0

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 from io import StringIO
@@ -15,10 +16,11 @@ from typer.testing import CliRunner
 from analysis.profiling.database import Database
 from analysis.profiling.query import Query
 from analysis.profiling.storage import ProfileError
+from analysis.statistics import NotEnoughDataError
 from scenarios.commands.app import app
 from scenarios.files.loader import load, settings
 from scenarios.profiling.collectors import Looks
-from scenarios.profiling.profiled import within_jobs
+from scenarios.profiling.profiled import first_and_last, within_jobs
 from scenarios.profiling.validate import judged, summary
 from scenarios.runs import parts
 from scenarios.runs.execution import measure, obtain, reopen, run, validate
@@ -107,6 +109,19 @@ def test_rollouts_reach_every_machine_that_they_should(payload):
     assert shares["platform", "haswell_2698v3"][1] < shares["platform", "haswell_2698v3"][0]
     for end in (0, 1):
         assert sum(both[end] for (dimension, _), both in shares.items() if dimension == "platform") == pytest.approx(1)
+
+
+def test_a_day_without_samples_has_no_share_of_a_rollout():
+    sampled = pd.DataFrame({"dimension": "kernel", "day": [1, 1], "name": ["new", "old"], "share": [0.25, 0.75]})
+    assert [(row.first, row.last) for row in first_and_last(sampled, 2)] == [
+        (pytest.approx(math.nan, nan_ok=True), share) for share in (0.25, 0.75)
+    ]
+
+
+def test_a_day_without_samples_is_told_as_such(profiled):
+    sampled = pd.DataFrame({"dimension": "kernel", "day": [1], "name": ["6.6.30"], "share": [1.0]})
+    told = text(replace(profiled, rollouts=first_and_last(sampled, 2)))
+    assert re.search(r"kernel +6\.6\.30 +no samples +100\.0%", told)
 
 
 def test_totals_are_the_same_before_and_after_symbolising(payload):
@@ -211,6 +226,27 @@ def test_of_few_draws_no_interval_of_coverage_is_told(payload, out):
     few, many = summary([draw] * 4), summary([draw] * 5)
     assert math.isnan(few.functions.coverage_low)
     assert many.functions.coverage_low == many.functions.coverage_high
+
+
+def test_a_collector_with_one_visit_that_answered_has_no_core_seconds_and_is_told_apart(payload, out, monkeypatch):
+    draw = judged(scenario(), out / payload["run"], 0)
+    assert summary([draw]).core_seconds.lacking() == ""
+
+    def too_few(*_arguments, **_settings):
+        raise NotEnoughDataError(2, 1, "visits that answered")
+
+    monkeypatch.setattr("scenarios.profiling.validate.core_seconds", too_few)
+    seconds = summary([draw, judged(scenario(), out / payload["run"], 0)]).core_seconds
+    covered = draw["core_seconds"]["covered"]
+    assert (seconds.coverage, seconds.given, seconds.given_coverage) == (covered / 2, 0.5, covered)
+    assert seconds.half_width == draw["core_seconds"]["half_width"]
+    assert seconds.lacking().startswith("50.0% of the collectors have no core-seconds")
+
+
+def test_a_collector_of_which_no_visit_answers_is_named(payload, out):
+    silent = scenario("profiling.collector.failure_share=1")
+    with pytest.raises(RunError, match=r"^profiled_small: no visit of collector 0 answered, .*failure_share"):
+        judged(silent, out / payload["run"], 0)
 
 
 def test_cpi_without_an_interval_is_a_miss_and_told_apart(payload, out):
