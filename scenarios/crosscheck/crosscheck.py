@@ -147,7 +147,7 @@ def _profile(run: Run) -> Iterator[Check]:
 def _requests(run: Run) -> Iterator[Check]:
     """Yield whether servers were as busy as their requests say, and requests as slow as their machines make them.
 
-    Nothing is said of a run without served services, or of a single epoch.
+    Nothing is said of a run without served services, or of a single epoch whose length no manifest says.
     """
     if not all(run.has(name) for name in _SERVED):
         return

@@ -259,6 +259,22 @@ def test_no_advice_rests_on_test_clusters_that_have_half_of_their_machines_in_co
     )
 
 
+def test_clusters_of_half_of_the_machines_tell_of_their_split_and_not_of_the_method():
+    """Of 150 machines of equal noise a 95% interval of the mean is right by construction, over all splits."""
+    rng, splits, missed = np.random.default_rng(1), 100, dict[int, float]()
+    for size in (10, 75, 150):
+        shares = []
+        for machines in rng.normal(size=(splits, 150)):
+            drawn = machines[np.argsort(rng.random((200, 150)), axis=1)[:, :size]]
+            half = 1.96 * drawn.std(axis=1, ddof=1) / math.sqrt(size)
+            shares.append(float((np.abs(drawn.mean(axis=1)) <= half).mean()))
+        ends = [binomial_interval(round(200 * share), 200) for share in shares]
+        missed[size] = sum(not low <= np.mean(shares) <= high for low, high in ends) / splits
+    assert missed[10] < 0.25
+    assert missed[75] > 0.5
+    assert missed[150] == 1.0
+
+
 def test_sizes_at_which_draws_are_not_independent_are_told(tables):
     assert scores(tables, replace(SETTINGS, draws=2), seed=1).dependence() == ""
     settings = replace(SETTINGS, machines=(8, 20, 40), draws=2)
