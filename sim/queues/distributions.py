@@ -67,17 +67,40 @@ def mean(distribution: Distribution) -> float:
     if distribution.kind == "uniform":
         return (low + high) / 2
     if distribution.kind == "pareto":
-        return _pareto_mean(low, high, shape)
+        return _pareto_moment(low, high, shape, 1)
     return distribution.mean or 0.0
 
 
-def _pareto_mean(low: float, high: float, shape: float) -> float:
+def mean_square(distribution: Distribution) -> float:
+    """Return the mean of the square of a distribution.
+
+    Raises
+    ------
+    ValueError
+        If its parameters do not fit its kind.
+
+    Examples
+    --------
+    >>> mean_square(Distribution("exponential", mean=3.0)), mean_square(Distribution("uniform", low=0.0, high=3.0))
+    (18.0, 3.0)
+    """
+    own = mean(distribution)
+    low, high, shape = (value or 0.0 for value in (distribution.low, distribution.high, distribution.shape))
+    if distribution.kind == "uniform":
+        return (low**2 + low * high + high**2) / 3
+    if distribution.kind == "pareto":
+        return _pareto_moment(low, high, shape, 2)
+    cv = {"constant": 0.0, "exponential": 1.0}.get(distribution.kind, distribution.cv or 0.0)
+    return own**2 * (1.0 + cv**2)
+
+
+def _pareto_moment(low: float, high: float, shape: float, order: int) -> float:
     log_ratio = np.log(high / low)
     if log_ratio == 0:
-        return low
-    # Both integrals of exp(−c·log x) over 0..log_ratio; expm1 keeps them exact where c is near 0 (shape near 1).
-    weight, moment = (-np.expm1(-c * log_ratio) / c if c else log_ratio for c in (shape, shape - 1))
-    return float(low * moment / weight)
+        return low**order
+    # Both integrals of exp(−c·log x) over 0..log_ratio; expm1 keeps them exact where c is near 0 (shape near order).
+    weight, moment = (-np.expm1(-c * log_ratio) / c if c else log_ratio for c in (shape, shape - order))
+    return float(low**order * moment / weight)
 
 
 def draw(distribution: Distribution, rng: np.random.Generator, shape: Shape) -> Floats:

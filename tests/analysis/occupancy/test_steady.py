@@ -50,6 +50,25 @@ def test_a_transient_is_dropped_and_the_mean_is_that_of_the_rest():
     assert batch_means(series).mean > 5.3
 
 
+def test_a_warm_up_longer_than_a_tenth_is_dropped_where_it_stands_out():
+    rng = np.random.default_rng(2)
+    series = np.concatenate([rng.normal(30.0, 1.0, 900), rng.normal(5.0, 1.0, 2100)])
+    result = steady(series)
+    assert 900 <= result.dropped <= 1100
+    assert result.low <= 5.0 <= result.high
+
+
+@pytest.mark.statistical
+def test_the_mean_of_a_stationary_series_is_not_biased_by_where_it_begins():
+    """M/M/1 at 80%, from empty: 300 means of 5,400 responses, 5 in the long run; within 4 standard errors.
+
+    Cut where MSER-5 says they are 3% too low, seven standard errors.
+    """
+    rng = np.random.default_rng(14)
+    means = [steady(waits(rng, 5_400, 0.8) + 0.8).mean for _ in range(300)]
+    assert abs(np.mean(means) - 4.0) <= 4 * np.std(means) / np.sqrt(300)
+
+
 def test_an_interval_is_that_of_the_batches_by_hand():
     series = np.array([7.0, 1.0, 3.0, 2.0, 4.0, 6.0, 8.0])
     result = batch_means(series, level=0.9, batches=3)
@@ -186,7 +205,7 @@ def test_too_little_says_how_much_would_do_and_that_does():
 def test_nothing_longer_is_asked_for_than_does():
     asked = []
     series = np.random.default_rng(11).normal(10.0, 1.0, 8000)
-    result = until((asked.append(n) or series[:n] for n in (1000, 2000, 4000, 8000)), 0.0045)
+    result = until((asked.append(n) or series[:n] for n in (1000, 2000, 4000, 8000)), 0.0055)
     assert asked == [1000, 2000]
     assert result.observations == 2000
 
@@ -217,7 +236,7 @@ def test_a_mean_of_zero_has_no_relative_precision():
 
 def test_a_constant_series_has_an_interval_of_no_width():
     result = steady(np.full(100, 4.0))
-    assert (result.mean, result.half_width, result.dropped, result.independent) == (4.0, 0.0, 0, True)
+    assert (result.mean, result.half_width, result.dropped, result.independent) == (4.0, 0.0, 20, True)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +250,7 @@ def test_a_constant_series_has_an_interval_of_no_width():
         (lambda: batch_means(np.zeros(19)), "20 observations are needed, 19 given"),
         (lambda: batch_means(np.zeros(40), level=1.0), "level: 1.0 is not between 0 and 1"),
         (lambda: batch_means(np.zeros(40), batches=2), "batches: 2 is below 3"),
-        (lambda: steady(np.arange(30.0)), "40 observations are needed, 30 given"),
+        (lambda: steady(np.arange(21.0)), "40 observations are needed, 21 given"),
         (lambda: until([], 0.0), "half_width_share: 0.0 is not above 0"),
     ],
 )

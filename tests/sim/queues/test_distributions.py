@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from models.queues.world import Distribution
-from sim.queues.distributions import FIELDS, check, draw, gamma, mean
+from sim.queues.distributions import FIELDS, check, draw, gamma, mean, mean_square
 
 
 def two_phases(average, cv):
@@ -44,6 +44,15 @@ def test_the_mean_is_the_integral_of_the_tail(distribution, law):
     parts = [quad(lambda x: 1 - law(x), *ends, epsabs=1e-11)[0] for ends in zip([0.0, *cuts], cuts, strict=False)]
     tail = quad(lambda x: 1 - law(x), 50.0, 400.0)[0]
     assert mean(distribution) == pytest.approx(sum(parts) + tail, rel=1e-7)
+
+
+@pytest.mark.parametrize(("distribution", "law"), EACH.values(), ids=EACH)
+def test_the_mean_square_is_the_integral_of_the_tail_times_twice_the_value(distribution, law):
+    cuts = [0.5, 1.0, 3.0, 50.0]
+    bounds = zip([0.0, *cuts], cuts, strict=False)
+    parts = [quad(lambda x: 2 * x * (1 - law(x)), *ends, epsabs=1e-11)[0] for ends in bounds]
+    tail = quad(lambda x: 2 * x * (1 - law(x)), 50.0, 900.0, epsabs=1e-11, limit=200)[0]
+    assert mean_square(distribution) == pytest.approx(sum(parts) + tail, rel=1e-6)
 
 
 @pytest.mark.parametrize("shape", [0.5, 1.0 - 1e-9, 1.0, 1.0 + 1e-9, 2.0])
