@@ -35,7 +35,7 @@ def truth(run: Run, world: QueueWorld) -> QueueTruth:
     """Return what the servers really did.
 
     `service_time_s` is the time that requests of the log were on servers; `utilisation` is of all servers from the
-    first arrival to the last departure, with the work that is in no log. `queueing_time_s` is what the requests of the
+    first arrival to the last departure of whatever they worked on, with what is in no log. `queueing_time_s` is what the requests of the
     log waited beyond that for a server, a lock or admission, from when they came to the machine; time blocked on other
     devices is neither, and is taken as its mean.
 
@@ -56,7 +56,7 @@ def truth(run: Run, world: QueueWorld) -> QueueTruth:
     response_s = float((mine["departure_s"] - mine["arrival_s"]).sum())
     blocking = world.contention.blocking_s
     blocked_s = len(mine) * mean(blocking) if blocking is not None else 0.0
-    span_s = float(mine["departure_s"].max() - mine["arrival_s"].min()) if len(mine) else 0.0
+    span_s = float(requests["departure_s"].max() - requests["arrival_s"].min()) if len(requests) else 0.0
     return QueueTruth(
         utilisation=busy_s / (world.station.servers * span_s) if span_s else math.nan,
         service_time_s=service_s,

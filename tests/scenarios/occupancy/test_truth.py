@@ -48,3 +48,8 @@ def test_a_run_of_nothing_has_no_utilisation_and_no_error(tmp_path):
     assert math.isnan(true.utilisation)
     assert (true.service_time_s, true.queueing_time_s) == (0.0, 0.0)
     assert all(math.isnan(value) for value in astuple(errors(1.0, 0.0, true)))
+
+
+def test_work_in_vain_that_outlasts_the_log_does_not_make_servers_busier_than_all_the_time(tmp_path):
+    run = run_of(tmp_path, [(0, 0.0, 2.0, 2.0), (-1, 2.0, 10.0, 8.0)], 1.0, 10.0)
+    assert truth(run, QueueWorld(station=Station(servers=1))).utilisation == 1.0
