@@ -197,16 +197,16 @@ def test_weights_that_are_known_in_all_make_the_total_a_ratio():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("one_in", "rounds"), [(3, 12), (7, 12), (25, 24)])
+@pytest.mark.parametrize(("one_in", "rounds"), [(7, 12), (25, 24)])
 def test_intervals_hold_where_chance_decides_how_many_visits_there_are(one_in, rounds):
-    """Of ten machines one in so many is visited; 300 collectors, coverage 91% to 98% (false alarm 1%).
+    """Of ten machines one in so many is visited; 100 collectors, at least 88 hold (false alarm 0.3% at 95%).
 
-    Without `machine_epochs` 14% to 63% of them hold.
+    Without `machine_epochs` 14% to 40% of them do.
     """
     rng = stream(6, f"one in {one_in}")
     busy = np.ceil(300 * rng.uniform(0.4, 0.6, (10, 2 * rounds)) * rng.uniform(0.7, 1.3, (10, 1))).astype(int)
     inside = []
-    for _ in range(300):
+    for _ in range(100):
         pairs = [
             (day, machine, day * rounds + number)
             for day in range(2)
@@ -217,7 +217,7 @@ def test_intervals_hold_where_chance_decides_how_many_visits_there_are(one_in, r
         seconds = (one_in * busy[machine, epoch]).tolist()
         found = core_seconds(*looked_at(days, seconds, weight=one_in), machine_epochs=busy.size)
         inside.append(found.low <= busy.sum() <= found.high)
-    assert 0.91 <= np.mean(inside) <= 0.98
+    assert np.mean(inside) >= 0.88
 
 
 def test_what_is_wrong_with_visits_is_said():
