@@ -35,9 +35,9 @@ def truth(run: Run, world: QueueWorld) -> QueueTruth:
     """Return what the servers really did.
 
     `service_time_s` is the time that requests of the log were on servers; `utilisation` is of all servers from the
-    first arrival to the last departure of whatever they worked on, with what is in no log. `queueing_time_s` is what the requests of the
-    log waited beyond that for a server, a lock or admission, from when they came to the machine; time blocked on other
-    devices is neither, and is taken as its mean.
+    first arrival to the last departure of whatever they worked on, with what is in no log. `queueing_time_s` is what
+    the requests of the log waited beyond that for a server, a lock or admission, from when they came to the machine;
+    time blocked on other devices is neither, and is taken as its mean.
 
     Parameters
     ----------
