@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -117,6 +118,8 @@ class CoreSeconds:
     visits: int
     answered: int
     """Visits that gave a profile; the others are made up for by those of the same platform and day."""
+    silent_days: int = 0
+    """Days of which no visit gave a profile, made up for by the other days."""
 
 
 def core_seconds(
@@ -132,7 +135,8 @@ def core_seconds(
 
     Every round draws machines anew, so visits of one day are independent draws and the error is that between visits
     within days. Visits that failed, were refused or stopped count with the mean of those of the same platform and
-    day that answered (of the platform, then of all, where none did); on a machine that is down nothing runs.
+    day that answered (of the platform, then of all, where none did); on a machine that is down nothing runs. Of days
+    without an answer the error is that between the other days; with one other day there is no interval.
 
     Where one machine in so many is visited and that does not divide the fleet, chance decides how many visits there
     are. The sum of weights then goes up and down with them, but not what they stand for, which is known: with
@@ -178,10 +182,10 @@ def core_seconds(
     total = float(parts.sum())
     if machine_epochs is not None:
         parts -= total * stands_for / float(stands_for.sum())
-    stratum = np.floor(table["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
-    if cluster != "visit":
-        stratum = np.zeros(len(table), dtype=np.int64)
-    error, degrees = _between(parts, stratum, pd.factorize(table[cluster])[0].astype(np.int64))
+    day = np.floor(table["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
+    silent = _Silent.of(scale * second, weight, day, answered)
+    stratum = day if cluster == "visit" else np.zeros_like(day)
+    error, degrees = silent.beside(*_between(parts, stratum, pd.factorize(table[cluster])[0].astype(np.int64)))
     half = float(student_quantile(0.5 + confidence / 2, degrees)) * error
     return CoreSeconds(
         core_s=total,
@@ -193,7 +197,39 @@ def core_seconds(
         monitor_s=float("nan") if monitor is None else float(monitor["busy_s"].sum()),
         visits=len(table),
         answered=int(answered.sum()),
+        silent_days=silent.days,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Silent:
+    """What is not known of days without an answer, as they are made up for by the others."""
+
+    days: int
+    variance: float
+    """Of their total; NaN if only one day has answers."""
+    degrees: float
+
+    @classmethod
+    def of(cls, second: Floats, weight: Floats, day: Ints, answered: Bools) -> Self:
+        """Return it of (V,) core-seconds that visits stand for, 0 without an answer, their time, day and answer."""
+        _, at = np.unique(day, return_inverse=True)
+        known = np.bincount(at, weight * answered)
+        whole, seen = np.bincount(at, weight), known > 0
+        if seen.all():
+            return cls(0, 0.0, 1.0)
+        others = int(seen.sum())
+        rates = np.bincount(at, second)[seen] / known[seen]
+        spread = float(rates.var(ddof=1)) if others > 1 else math.nan
+        missing = whole[~seen]
+        return cls(len(missing), spread * float((missing**2).sum() + missing.sum() ** 2 / others), others - 1.0)
+
+    def beside(self, error: float, degrees: float) -> tuple[float, float]:
+        """Return an error and its degrees of freedom with what is not known of these days."""
+        if not self.days:
+            return error, degrees
+        total = error**2 + self.variance
+        return math.sqrt(total), total**2 / (error**4 / degrees + self.variance**2 / self.degrees) if total > 0 else 1.0
 
 
 def _seconds(visits: pd.DataFrame, cycles: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:

@@ -114,13 +114,20 @@ class ProfiledRun(Conclusion):
         known, seconds = self.facts, self.facts.core_seconds
         error = error_of(seconds.core_s, seconds.monitor_s)
         monitored = f", by the monitor {large(seconds.monitor_s)} ({error:+.1%})" if math.isfinite(error) else ""
+        known_well = math.isfinite(seconds.low)
+        within = f"{large(seconds.low)} to {large(seconds.high)}" if known_well else "no interval: one day has answers"
+        days = plural(seconds.silent_days, "day")
+        lacking = (
+            f"no visit was answered on {days}: shares and CPI are of the other days" if seconds.silent_days else ""
+        )
         return (
             f"visits: {', '.join(f'{count:,} {status}' for status, count in known.visits.items())}",
             f"samples: {', '.join(f'{event.samples:,} {event.event}' for event in known.events)}",
             f"profiles with stacks cover {share(known.stacks.share, 1)} of the cycles; "
             f"{share(known.unsymbolised_share, 1)} have no symbol",
             f"profiling took {small_share(known.overhead_share)} of the fleet's cycles",
-            f"core-seconds: {large(seconds.core_s)} ({large(seconds.low)} to {large(seconds.high)}){monitored}",
+            f"core-seconds: {large(seconds.core_s)} ({within}){monitored}",
+            *filter(None, [lacking]),
         )
 
     def tables(self) -> tuple[Table, Table, Table]:
