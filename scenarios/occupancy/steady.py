@@ -118,7 +118,7 @@ def steady_state(scenario: QueueScenario, log: pd.DataFrame) -> SteadyState:
         return SteadyState(reason=why)
     response_s = _responses(scenario, log)
     if len(response_s) < LEAST:
-        return SteadyState(reason=f"too short: at least {LEAST} requests are needed, {len(response_s)} came")
+        return SteadyState(reason=f"too short: at least {LEAST} requests are needed, {len(response_s)} were served")
     mean = steady(response_s, LEVEL)
     return SteadyState(
         mean_response_s=mean.mean,

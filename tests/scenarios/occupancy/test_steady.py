@@ -258,7 +258,7 @@ def test_a_horizon_is_not_made_longer_than_a_scenario_may_have(out, limits, told
 def test_a_few_requests_are_too_short_for_a_steady_state(out):
     made = run(scenario("horizon_s=9"), out, False, quiet)
     few = made.counts["requests"]
-    assert made.steady.reason == f"too short: at least 40 requests are needed, {few} came"
+    assert made.steady.reason == f"too short: at least 40 requests are needed, {few} were served"
 
 
 @pytest.mark.parametrize(
