@@ -11,8 +11,8 @@ from models.arrays import Floats, Ints
 from models.code.compiled import njit
 from models.errors import InputError
 
-MOST_SLICES = 20_000_000
-"""So many intervals are gigabytes; more is a wrong unit."""
+MOST_SLICES = 2_000_000
+"""So many intervals are gigabytes as JSON; more is a wrong unit."""
 COLUMNS = ("start_s", "end_s", "service_time_s", "queueing_time_s", "peak")
 
 

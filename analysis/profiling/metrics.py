@@ -215,13 +215,13 @@ class _Silent:
         """Return it of (V,) core-seconds that visits stand for, 0 without an answer, their time, day and answer."""
         _, at = np.unique(day, return_inverse=True)
         known = np.bincount(at, weight * answered)
-        whole, seen = np.bincount(at, weight), known > 0
-        if seen.all():
+        whole, heard = np.bincount(at, weight), known > 0
+        if heard.all():
             return cls(0, 0.0, 1.0)
-        others = int(seen.sum())
-        rates = np.bincount(at, second)[seen] / known[seen]
+        others = int(heard.sum())
+        rates = np.bincount(at, second)[heard] / known[heard]
         spread = float(rates.var(ddof=1)) if others > 1 else math.nan
-        missing = whole[~seen]
+        missing = whole[~heard]
         return cls(len(missing), spread * float((missing**2).sum() + missing.sum() ** 2 / others), others - 1.0)
 
     def beside(self, error: float, degrees: float) -> tuple[float, float]:
