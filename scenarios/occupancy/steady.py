@@ -97,10 +97,10 @@ class SteadyState:
         lasts = (self.requests or 0) / memory if memory else math.inf
         if lasts < max(LASTS):
             holds = float(np.interp(lasts, [*LASTS], [*LASTS.values()]))
-            yield (
-                f"note: intervals of so short a run hold the mean in some {holds:.0%}: it is {lasts:.0f} times as long "
-                f"as such a queue remembers, {memory:,.0f} requests; it should be {max(LASTS):.0f} times"
-            )
+            yield f"note: intervals of so short a run hold the mean in some {holds:.0%} of cases;"
+            enough = max(LASTS)
+            past = f"such a queue remembers ({memory:,.0f} requests)"
+            yield f"it is {lasts:.0f} times as long as {past}, not {enough:.0f}"
 
 
 def steady_state(scenario: QueueScenario, log: pd.DataFrame) -> SteadyState:
