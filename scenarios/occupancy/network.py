@@ -83,6 +83,8 @@ class NetworkConclusion(Conclusion):
     percentiles: LogPercentiles
     unserved: Unserved
     arrivals_per_s: float
+    carried_s: float = math.nan
+    """Time in which the stations carry one request, in truth."""
     clients: ClientsAnswer | None = None
     """Where a fixed number of clients sends the requests."""
     figures: tuple[str, ...] = ()
@@ -123,9 +125,8 @@ class NetworkConclusion(Conclusion):
 
     @property
     def most_per_s(self) -> float:
-        """Return how many requests a second the stations carry: as many as the one that carries least."""
-        slowest_s = max((row.demand_per_server_s for row in self.stations), default=math.nan)
-        return 1.0 / slowest_s if slowest_s > 0 else math.nan
+        """Return how many requests a second the stations carry."""
+        return 1.0 / self.carried_s if self.carried_s > 0 else math.nan
 
     def frame(self) -> pd.DataFrame:
         """Return a row for each station."""
@@ -241,10 +242,11 @@ def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
         seed=scenario.seed,
         counts=run.manifest["counts"],
         stations=tuple(rows),
-        whole=_whole(came_s.min(axis=0), left_s[last_places(queues)].max(axis=0), rows),
+        whole=_whole(came_s.min(axis=0), left_s[last_places(queues)].max(axis=0), rows, float(left_s.max())),
         percentiles=LogPercentiles(percentiles(departure_s - arrival_s, arrival_s), ()),
         unserved=unserved(run, log, scenario.analyses.occupancy.within_s),
         arrivals_per_s=n / scenario.horizon_s,
+        carried_s=carried_s(queues, [row.demand_per_server_s for row in rows]),
         clients=None
         if clients is None
         else beside_theory(
@@ -256,6 +258,29 @@ def measure_network(scenario: QueueScenario, run: Run) -> NetworkConclusion:
         ),
     )
     return replace(answer, figures=tuple(map(str, save(answer.figure(), run.path / "stations"))))
+
+
+def carried_s(queues: Sequence[NetworkQueue], demand_s: Sequence[float]) -> float:
+    """Return in what time stations carry one request: as long as the slowest of those whose answer is needed.
+
+    Of stations before one that needs some of their answers only, as many count as it needs, the fastest.
+
+    Parameters
+    ----------
+    queues : s stations
+    demand_s : of each the mean demand over its servers
+
+    Examples
+    --------
+    >>> split = [NetworkQueue("ps", 1), NetworkQueue("ps", 1, (0,)), NetworkQueue("ps", 1, (0,))]
+    >>> carried_s([*split, NetworkQueue("ps", 1, (1, 2), needs=1)], [0.1, 0.2, 9.0, 0.3])
+    0.3
+    """
+    needed = set(last_places(queues))
+    for queue in queues:
+        fastest = sorted(queue.after, key=lambda place: demand_s[place])
+        needed.update(fastest[: queue.needs or None])
+    return max((demand_s[place] for place in needed), default=math.nan)
 
 
 def critical_s(queues: Sequence[NetworkQueue], arrival_s: Floats, departure_s: Floats) -> Floats:
@@ -339,9 +364,12 @@ def _answer(station: NetworkStation, came_s: Floats, left_s: Floats, true: pd.Da
     )
 
 
-def _whole(arrival_s: Floats, departure_s: Floats, rows: Sequence[StationAnswer]) -> StationAnswer:
-    """Return all stations as if they were one, which requests enter and leave as a whole."""
-    servers, span_s = sum(row.servers for row in rows), float(departure_s.max() - arrival_s.min())
+def _whole(arrival_s: Floats, departure_s: Floats, rows: Sequence[StationAnswer], until_s: float) -> StationAnswer:
+    """Return all stations as if they were one, which requests enter and leave as a whole.
+
+    They work until `until_s`, which is later where an answer was not needed.
+    """
+    servers, span_s = sum(row.servers for row in rows), float(until_s - arrival_s.min())
     total = law(curve(arrival_s, departure_s), servers)
     service_s, queueing_s = (math.fsum(getattr(row.truth, f"{name}_time_s") for row in rows) for name in _TIMES)
     truth = QueueTruth(service_s / (servers * span_s) if span_s else math.nan, service_s, queueing_s)

@@ -24,14 +24,14 @@ from scenarios.files.loader import load, overrides
 from scenarios.files.schema import QueueScenario
 from scenarios.occupancy.clients import without_product_form
 from scenarios.occupancy.measure import measure, numbers, precise
-from scenarios.occupancy.network import measure_network
+from scenarios.occupancy.network import carried_s, measure_network
 from scenarios.occupancy.occupancy import occupancy
 from scenarios.occupancy.question import OccupancyQuery
 from scenarios.occupancy.slices import LogSlice
 from scenarios.occupancy.steady import unsteady
 from scenarios.runs.execution import obtain
 from scenarios.views.section import Says, Table
-from sim.queues.network import check_network, serve_stations
+from sim.queues.network import check_network, queues_of, serve_stations
 
 SECOND = Distribution("constant", mean=1.0)
 OPEN = Load(Arrivals())
@@ -66,6 +66,18 @@ def test_tables_follow_each_request_through_its_stations(measured):
     assert logs.groupby("station", observed=True)["arrival_s"].is_monotonic_increasing.all()
     counted = run.table("station_cpu").groupby("station", observed=True)["utilisation"].mean()
     assert counted.between(0.4, 0.8).all()
+
+
+def test_a_shard_whose_answer_nobody_needs_limits_nothing(tmp_path):
+    slow = ["horizon_s=300", "stations.2.demand_s={kind: exponential, mean: 0.5}"]
+    scenario = load("queue_stations", overrides(slow))
+    answer = measure(scenario, obtain(scenario, tmp_path, False, silent), tmp_path, silent)
+    assert answer.bottleneck.station == "shard 2"
+    assert answer.most_per_s == pytest.approx(16.0, rel=0.1)
+    assert answer.whole.truth.utilisation < 1.0
+    queues = queues_of(scenario.stations)
+    assert carried_s(queues, [0.1, 0.2, 0.9, 0.3, 0.1]) == 0.3
+    assert carried_s([replace(queue, needs=0) for queue in queues], [0.1, 0.2, 0.9, 0.3, 0.1]) == 0.9
 
 
 def test_every_station_is_by_the_law_and_the_whole_is_not(measured):
