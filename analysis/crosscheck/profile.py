@@ -1,5 +1,7 @@
 """A profile beside counters, WSMeter, monitor and stays; and whether all of its visits and samples are there."""
 
+import math
+
 import numpy as np
 import pandas as pd
 
@@ -148,8 +150,8 @@ def alike(check: str, left: pd.DataFrame, right: pd.DataFrame) -> Check | None:
 
 def seconds(
     visits: pd.DataFrame, cycles: pd.DataFrame, monitor: pd.DataFrame, machine_epochs: float | None = None
-) -> Check:
-    """Return whether the core-seconds of the profile are the monitor's, within the profile's own interval.
+) -> Check | None:
+    """Return whether the core-seconds of the profile are the monitor's, within its own interval; None: it has none.
 
     Parameters
     ----------
@@ -172,6 +174,8 @@ def seconds(
     True
     """
     profiled_s = core_seconds(visits, cycles, monitor, confidence=1.0 - FALSE_ALARM, machine_epochs=machine_epochs)
+    if not math.isfinite(profiled_s.high):
+        return None
     return Check("profile_core_seconds", profiled_s.core_s, profiled_s.monitor_s, profiled_s.high - profiled_s.core_s)
 
 

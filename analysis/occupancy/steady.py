@@ -112,10 +112,7 @@ def batch_means(series: Floats, level: float = 0.95, batches: int = BATCHES) -> 
     level : confidence, in 0..1
     batches : b >= 3
     """
-    if not 0 < level < 1:
-        raise InputError(f"level: {level} is not between 0 and 1")
-    if batches < 3:
-        raise InputError(f"batches: {batches} is below 3")
+    _check(level, batches)
     values = _finite(series)
     if len(values) < batches:
         raise NotEnoughDataError(batches, len(values), "observations")
@@ -161,12 +158,20 @@ def steady(series: Floats, level: float = 0.95, batches: int = BATCHES) -> Stead
     >>> round(result.mean, 1), result.dropped, result.settled
     (10.0, 220, True)
     """
+    _check(level, batches)
     start, tenth = warm_up(series), int(WARM_UP * len(series))
     dropped = start.dropped if _stands_out(series[tenth:], batches) else tenth
     if len(series) - dropped < batches:
         raise NotEnoughDataError(2 * batches, len(series), "observations")
     after = batch_means(series[dropped:], level, batches)
     return replace(after, observations=len(series), dropped=dropped + after.dropped, settled=start.settled)
+
+
+def _check(level: float, batches: int) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"level: {level} is not between 0 and 1")
+    if batches < 3:
+        raise InputError(f"batches: {batches} is below 3")
 
 
 def _stands_out(series: Floats, batches: int) -> bool:

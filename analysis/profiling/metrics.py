@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -172,21 +171,28 @@ def core_seconds(
     if machine_epochs is not None and not 0.0 < machine_epochs < math.inf:
         raise InputError(f"machine_epochs must be above 0, got {machine_epochs:g}")
     table, second = _seconds(visits, cycles)
-    answered = table["status"].isin(_KNOWN_STATUSES).to_numpy()
+    day = np.unique(np.floor(table["start_s"].to_numpy(np.float64) / DAY_S), return_inverse=True)[1]
+    # Of a day on which nothing that runs answered, machines that are down say nothing either.
+    heard = np.bincount(day, table["status"] == "ok")[day] > 0
+    answered = table["status"].isin(_KNOWN_STATUSES).to_numpy() & heard
     if answered.sum() < 2:
         raise NotEnoughDataError(2, int(answered.sum()), "visits that answered")
     stands_for = table["weight"].to_numpy(np.float64)
+    if not stands_for.sum() > 0:
+        raise InputError(f"weight must be above 0 together, got {stands_for.sum():g}")
     scale = 1.0 if machine_epochs is None else machine_epochs / float(stands_for.sum())
     weight = stands_for * table["length_s"].to_numpy(np.float64)
     parts = scale * _adjusted(table, weight, second, answered)
     total = float(parts.sum())
     if machine_epochs is not None:
         parts -= total * stands_for / float(stands_for.sum())
-    day = np.floor(table["start_s"].to_numpy(np.float64) / DAY_S).astype(np.int64)
-    silent = _Silent.of(scale * second, weight, day, answered)
     stratum = day if cluster == "visit" else np.zeros_like(day)
-    error, degrees = silent.beside(*_between(parts, stratum, pd.factorize(table[cluster])[0].astype(np.int64)))
-    half = float(student_quantile(0.5 + confidence / 2, degrees)) * error
+    variance, degrees = _between(parts, stratum, pd.factorize(table[cluster])[0].astype(np.int64))
+    silent_days, more, freedom = _of_silent_days(scale * second, weight, answered, day)
+    if silent_days:
+        variance, degrees = np.append(variance, more), np.append(degrees, freedom)
+    error = math.sqrt(float(variance.sum()))
+    half = float(student_quantile(0.5 + confidence / 2, _freedom(variance, degrees))) * error
     return CoreSeconds(
         core_s=total,
         low=total - half,
@@ -197,39 +203,36 @@ def core_seconds(
         monitor_s=float("nan") if monitor is None else float(monitor["busy_s"].sum()),
         visits=len(table),
         answered=int(answered.sum()),
-        silent_days=silent.days,
+        silent_days=silent_days,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Silent:
-    """What is not known of days without an answer, as they are made up for by the others."""
+def _of_silent_days(second: Floats, weight: Floats, answered: Bools, day: Ints) -> tuple[int, float, float]:
+    """Return on how many days no visit gave a profile, the variance of their total, and its degrees of freedom.
 
-    days: int
-    variance: float
-    """Of their total; NaN if only one day has answers."""
-    degrees: float
+    Each of them is taken to be as the mean of the other days; of one other day the variance is NaN.
 
-    @classmethod
-    def of(cls, second: Floats, weight: Floats, day: Ints, answered: Bools) -> Self:
-        """Return it of (V,) core-seconds that visits stand for, 0 without an answer, their time, day and answer."""
-        _, at = np.unique(day, return_inverse=True)
-        known = np.bincount(at, weight * answered)
-        whole, heard = np.bincount(at, weight), known > 0
-        if heard.all():
-            return cls(0, 0.0, 1.0)
-        others = int(heard.sum())
-        rates = np.bincount(at, second)[heard] / known[heard]
-        spread = float(rates.var(ddof=1)) if others > 1 else math.nan
-        missing = whole[~heard]
-        return cls(len(missing), spread * float((missing**2).sum() + missing.sum() ** 2 / others), others - 1.0)
+    Parameters
+    ----------
+    second : (V,) core-seconds that each visit stands for, 0 if it gave no profile
+    weight : (V,) what it stands for
+    answered : (V,) whether it is known what its machine did
+    day : (V,) number of its day, 0, 1, …
+    """
+    whole, known = np.bincount(day, weight), np.bincount(day, weight * answered)
+    heard = np.bincount(day, answered) > 0
+    others, missing = int(heard.sum()), whole[~heard]
+    if heard.all():
+        return 0, 0.0, 1.0
+    rates = np.bincount(day, second)[heard] / known[heard]
+    spread = float(rates.var(ddof=1)) if others > 1 else math.nan
+    return len(missing), spread * float((missing**2).sum() + missing.sum() ** 2 / others), others - 1.0
 
-    def beside(self, error: float, degrees: float) -> tuple[float, float]:
-        """Return an error and its degrees of freedom with what is not known of these days."""
-        if not self.days:
-            return error, degrees
-        total = error**2 + self.variance
-        return math.sqrt(total), total**2 / (error**4 / degrees + self.variance**2 / self.degrees) if total > 0 else 1.0
+
+def _freedom(variance: Floats, degrees: Floats) -> float:
+    """Return the degrees of freedom of a sum of variances that are estimated apart (Satterthwaite 1946)."""
+    total = float(variance.sum())
+    return total**2 / float(np.sum(variance**2 / degrees)) if total > 0 else math.inf
 
 
 def _seconds(visits: pd.DataFrame, cycles: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:
@@ -269,8 +272,8 @@ def _adjusted(table: pd.DataFrame, weight: Floats, second: Floats, answered: Boo
     return np.asarray(weight * rate + scale * (second - weight * rate) * answered, dtype=np.float64)
 
 
-def _between(parts: Floats, stratum: Ints, cluster: Ints) -> tuple[float, float]:
-    """Return the standard error of a total of independent clusters within strata, and its degrees of freedom.
+def _between(parts: Floats, stratum: Ints, cluster: Ints) -> tuple[Floats, Floats]:
+    """Return variances whose sum is that of a total of independent clusters within strata, and degrees of freedom.
 
     Strata of one cluster take the spread of all clusters, with its degrees of freedom.
     """
@@ -281,9 +284,7 @@ def _between(parts: Floats, stratum: Ints, cluster: Ints) -> tuple[float, float]
     several = count > 1
     variance = count * np.where(several, spread, float(of_all.var(ddof=1)))
     known = np.append(variance[several], variance[~several].sum())
-    degrees = np.append(count[several], len(of_all)) - 1.0
-    total = float(variance.sum())
-    return math.sqrt(total), total**2 / float(np.sum(known**2 / degrees)) if total > 0 else math.inf
+    return known, np.append(count[several], len(of_all)) - 1.0
 
 
 def coverage_of_stacks(

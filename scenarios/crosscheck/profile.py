@@ -36,7 +36,7 @@ def checks(run: Run) -> Iterator[Check]:
         if all(run.has(name) for name in ("counters", "instances", "jobs")):
             yield from _rates(run, database)
         if run.has("monitor"):
-            yield _core_seconds(run, database)
+            yield from filter(None, [_core_seconds(run, database)])
     yield from _visits(run)
     taken = run.table("samples", ["process", "event", "count"])
     whole = run.table("visits")
@@ -65,7 +65,7 @@ def _rates(run: Run, database: "Database") -> Iterator[Check]:
     yield from (check for check in results if check is not None)
 
 
-def _core_seconds(run: Run, database: "Database") -> Check:
+def _core_seconds(run: Run, database: "Database") -> Check | None:
     from analysis.profiling.query import Query
 
     table = database.table("visits")

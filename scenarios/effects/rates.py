@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEAST_MACHINES = 4
-"""Of a platform, so that what they have in common is not taken for the platform's."""
+MACHINES_BESIDE = 8
+"""Of a platform, and of another beside one with fewer, so that what machines have in common is not the platform's."""
 _FEWEST = 2
 """Platforms that can be compared."""
 _NAMED = 10
@@ -270,15 +271,17 @@ def _few(rows: pd.DataFrame) -> list[str]:
     Examples
     --------
     >>> _few(pd.DataFrame({"platform": ["old", "new", "new"], "machine": [1, 2, 3]}))[0].partition(":")[0]
-    'platforms with fewer than 4 machines, new (2), old (1)'
+    'platforms with few machines, new (2), old (1)'
     """
     machines = rows.groupby("platform", sort=True)["machine"].nunique()
-    few = [f"{name} ({count})" for name, count in machines[machines < LEAST_MACHINES].items()]
-    if len(few) < 2:
+    few = machines[machines < MACHINES_BESIDE]
+    if len(few) < 2 or few.min() >= LEAST_MACHINES:
         return []
+    named = listed([f"{name} ({count})" for name, count in few.items()])
     return [
-        f"platforms with fewer than {LEAST_MACHINES} machines, {listed(few)}: what these have in common counts as the "
-        "platform's, and intervals hold too seldom (81% with one machine each that differ by 5%, 86% with two)"
+        f"platforms with few machines, {named}: what the machines of one have in common counts as the platform's, and "
+        f"intervals of fewer than {LEAST_MACHINES} beside fewer than {MACHINES_BESIDE} hold too seldom; of one beside "
+        "one they say nothing of machines"
     ]
 
 

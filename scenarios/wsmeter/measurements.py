@@ -55,7 +55,7 @@ def partly_on(scenario: Scenario) -> str:
     >>> from models.fleet.world import Feature, Rollout
     >>> late = Scenario(name="late", feature=Feature("new", rollout=Rollout(start_s=43200.0)))
     >>> partly_on(late)  # doctest: +ELLIPSIS
-    'the feature is on everywhere from 12 h on, in 50% of what is measured (window all): estimates miss what ...'
+    'the feature is on where it goes from 12 h on, in 50.0% of what is measured (window all): estimates miss ...'
     """
     feature, measured = scenario.feature, scenario.analyses.wsmeter.window
     if feature is None or scenario.periods:
@@ -74,8 +74,8 @@ def partly_on(scenario: Scenario) -> str:
     if on_s >= whole_s:
         return ""
     return (
-        f"the feature is on everywhere from {duration(from_s)} on, in {on_s / whole_s:.0%} of what is measured (window "
-        f"{measured}): estimates miss what it changes in the rest; count in a window that begins then "
+        f"the feature is on where it goes from {duration(from_s)} on, in {on_s / whole_s:.1%} of what is measured "
+        f"(window {measured}): estimates miss what it changes in the rest; count in a window that begins then "
         "(recording.windows) and measure that (analyses.wsmeter.window)"
     )
 

@@ -92,3 +92,10 @@ def test_what_is_no_number_agrees_with_nothing():
     assert not Check("x", 1.0, 0.0, 0.0).decisive
     assert [misses("cpi", 0, of).decisive for of in (1, 2, 3, 40)] == [False, False, True, True]
     assert not any(misses("cpi", wrong, 2).payload()["holds"] is False for wrong in range(3))
+
+
+def test_core_seconds_without_an_interval_are_not_compared():
+    visits = pd.DataFrame({"visit": range(3), "machine": range(3), "platform": "p", "start_s": [0.0, 0.0, 90000.0]})
+    visits = visits.assign(weight=10, length_s=300.0, status=["ok", "ok", "failed"], frequency_hz=2.0)
+    cycles = pd.DataFrame({"visit": [0, 1], "value": [200, 210]})
+    assert profile.seconds(visits, cycles, pd.DataFrame({"busy_s": [301.0]})) is None

@@ -250,6 +250,7 @@ def test_a_constant_series_has_an_interval_of_no_width():
         (lambda: batch_means(np.zeros(19)), "20 observations are needed, 19 given"),
         (lambda: batch_means(np.zeros(40), level=1.0), "level: 1.0 is not between 0 and 1"),
         (lambda: batch_means(np.zeros(40), batches=2), "batches: 2 is below 3"),
+        (lambda: steady(np.zeros(40), batches=0), "batches: 0 is below 3"),
         (lambda: steady(np.arange(21.0)), "40 observations are needed, 21 given"),
         (lambda: until([], 0.0), "half_width_share: 0.0 is not above 0"),
     ],

@@ -227,6 +227,11 @@ def test_days_without_an_answer_are_as_uncertain_as_the_others_differ():
     assert (found.core_s, found.silent_days) == (pytest.approx(48_000), 1)
     assert found.standard_error == pytest.approx((6000**2 * (1 + 1 / 3)) ** 0.5)
     assert found.high - found.core_s == pytest.approx(t.ppf(0.975, 2) * found.standard_error)
+    twice = core_seconds(*looked_at(days, seconds), machine_epochs=160)
+    assert twice.standard_error == pytest.approx(2 * found.standard_error)
+    visits, cycles = looked_at(days, seconds)
+    down = core_seconds(visits.assign(status=["ok"] * 6 + ["down", "failed"]), cycles)
+    assert (down.core_s, down.silent_days) == (pytest.approx(48_000), 1)
     alone = core_seconds(*looked_at([0, 0, 1], [3000, 6000, None]))
     assert np.isnan([alone.low, alone.high, alone.standard_error]).all()
     assert alone.core_s == pytest.approx(13_500)
@@ -253,6 +258,8 @@ def test_what_is_wrong_with_visits_is_said():
     for machine_epochs in (0, -1, np.nan, np.inf):
         with pytest.raises(ValueError, match="machine_epochs must be above 0"):
             core_seconds(visits, pd.DataFrame({"visit": [0], "value": [8]}), machine_epochs=machine_epochs)
+    with pytest.raises(ValueError, match="weight must be above 0 together"):
+        core_seconds(visits.assign(weight=0), pd.DataFrame({"visit": [0], "value": [8]}))
     with pytest.raises(NotEnoughDataError, match="visits that answered"):
         core_seconds(visits.assign(status="failed"), pd.DataFrame({"visit": [], "value": []}))
 

@@ -220,8 +220,11 @@ SHORT = [*TINY, SMALL_CLUSTERS, "recording.loop=null", "analyses.wsmeter.draws=5
 @pytest.mark.parametrize(
     ("setting", "note"),
     [
-        ("feature.rollout.start_s=3600", r"the feature is on everywhere from 60 min on, in 50% of what is measured"),
-        ("feature.rollout.waves=2", r"the feature is on everywhere from 60 min on, in 50% of what is measured"),
+        (
+            "feature.rollout.start_s=3600",
+            r"the feature is on where it goes from 60 min on, in 50.0% of what is measured",
+        ),
+        ("feature.rollout.waves=2", r"the feature is on where it goes from 60 min on, in 50.0% of what is measured"),
         ("feature.rollout.share=1", "no estimates: every machine has the feature"),
     ],
 )
