@@ -36,7 +36,11 @@ _OTHERWISE = {
     "wsc validate small --estimators wsmeter,adjusted,trimmed_means.py:TrimmedMeans --draws 40": ["--draws", "10"],
     "wsc scorecard --estimators adjusted,cuped,trimmed_means.py:TrimmedMeans --designs day --sizes 50 --draws 50 "
     "--machines 200 --fleets 2 --corners base,rough": ["--draws", "20", "--sizes", "25", "--machines", "100"],
-    "wsc scorecard --fleets 1 --corners base --machines 100 --sizes 12,25 --draws 50 --designs day": ["--draws", "20"],
+    "wsc scorecard --fleets 1 --corners base --machines 100 --sizes 12,25 --draws 50 --designs day": [
+        *("--draws", "10", "--sizes", "12"),
+    ],
+    "wsc live --minutes 0.1": ["--minutes", "0.05"],
+    "wsc live --replay --minutes 0.05": ["--minutes", "0.02"],
     "wsc run cross_stockonline --set horizon_s=7200": ["--set", "horizon_s=1200"],
     "wsc validate cross_stockonline --draws 2 --set horizon_s=7200": ["--draws", "1", "--set", "horizon_s=1200"],
     "wsc run queue_on_machine --seed 1 --set machine.governor.policy=ondemand --json": ["--set", "horizon_s=300"],
