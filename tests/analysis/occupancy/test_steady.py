@@ -59,6 +59,13 @@ def test_a_warm_up_longer_than_a_tenth_is_dropped_where_it_stands_out():
 
 
 @pytest.mark.statistical
+def test_a_stationary_series_seldom_loses_more_than_its_first_tenth():
+    """Of 400 at most two (false alarm 0.04%): a batch stands out in one of 3,000, at 3 deviations in one of 50."""
+    series = np.random.default_rng(15).normal(size=(400, 2_000))
+    assert sum(steady(row).dropped != 200 for row in series) <= 2
+
+
+@pytest.mark.statistical
 def test_the_mean_of_a_stationary_series_is_not_biased_by_where_it_begins():
     """M/M/1 at 80%, from empty: 300 means of 5,400 responses, 5 in the long run; within 4 standard errors.
 
