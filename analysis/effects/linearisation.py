@@ -32,6 +32,9 @@ _DELTA = 1e-4
 """What a standard deviation of the values becomes: small, so that terms of its square do not count."""
 _STEP = 0.1
 """Of 1 + θ, between the changes that are tried."""
+_LEAST_SHOWN = 0.4
+"""Of the error that a quantile's share of values must have, its jobs have to show so much; where they showed less, 95%
+intervals were right in half of 181 simulated experiments, and in 98% of 1,257 where they showed more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +65,8 @@ class Linearised:
         Raises
         ------
         NotEnoughDataError
-            If an arm has no row, no job is in both, or a quantile lies too near the end of an arm's values.
+            If an arm has no row, no job is in both, or a quantile lies too near the end of an arm's values or between
+            the levels of its jobs.
         """
         value, treated = rows["value"].to_numpy(dtype=np.float64), rows["treated"].to_numpy() == 1
         if estimand.metric_kind == "ratio":
@@ -89,13 +93,15 @@ class Linearised:
     def influences(self) -> Floats:
         """Return (N,) the recentred influence of each row's value on the quantile of its arm, or of the past."""
         out: Floats = np.zeros(len(self.value))
-        machine = pd.factorize(self.rows["machine"])[0]
+        machine, job = (pd.factorize(self.rows[column])[0] for column in ("machine", "job"))
         off, on, past = self.arms
         distances = dict[int, float]()
         for number, among in enumerate((off, on, past)):
             if not among.any():
                 continue
             ranks = Ranks.of(self.value[among], self.weights[among], machine[among])
+            if among is not past:
+                ranks.check_jobs(self.estimand.quantile, job[among])
             distances[number] = distances[0] if among is past else ranks.over_density(self.estimand.quantile)
             out[among] = ranks.influences(self.estimand.quantile, distances[number])
         return out
@@ -255,6 +261,7 @@ def _influences_of_a_past(rows: pd.DataFrame, jobs: pd.DataFrame | None, estiman
     counts, share = _counts(rows, estimand), quota.reindex(jobs_seen).fillna(0.0).to_numpy()
     weights = share[job] * counts / np.maximum(np.bincount(job, counts), 1e-300)[job]
     ranks = Ranks.of(rows["value"].to_numpy(dtype=np.float64), weights, pd.factorize(rows["machine"])[0])
+    ranks.check_jobs(estimand.quantile, job)
     return ranks.influences(estimand.quantile, ranks.over_density(estimand.quantile))
 
 
@@ -382,6 +389,37 @@ class Ranks:
         machines = len(np.unique(self.machine))
         totals = np.bincount(self.machine, self.weights * (below.flags - below.mean))
         return float(np.sqrt((totals**2).sum() * machines / max(machines - 1, 1)))
+
+    def check_jobs(self, p: float, job: Ints) -> None:
+        """Refuse a quantile that lies between the levels of jobs.
+
+        There no job has machines on both sides of it: the arms show no variance of the share of values up to it,
+        although it lies anywhere between the levels.
+
+        Parameters
+        ----------
+        p : of the quantile
+        job : (n,) of each value
+
+        Raises
+        ------
+        NotEnoughDataError
+            If jobs show hardly anything of the variance that is to be expected, and values near it differ.
+        """
+        if not self.over_density(p) > 0:
+            return
+        below = self.at(p)[1]
+        pairs = np.unique(np.stack([job, self.machine]), axis=1)[0]
+        machines, weight = np.bincount(pairs), np.bincount(job, self.weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.bincount(job, self.weights * below.flags) / weight
+            expected = (machines * share + p) / (machines + 1)  # as if one more machine was seen, like all together
+            shown = np.nansum(weight**2 * share * (1.0 - share) / np.maximum(machines - 1, 1))
+            likely = np.nansum(weight**2 * expected * (1.0 - expected) / (machines + 1))
+        if shown < _LEAST_SHOWN**2 * likely:
+            name = f"p{100 * p:g}"
+            remedy = f"{name} lies between the jobs' levels: take another quantile, or fewer jobs"
+            raise NotEnoughDataError(1, 0, f"job whose machines lie on both sides of {name}", remedy)
 
     def over_density(self, p: float) -> float:
         """Return 1 / f at the quantile: the distance of the quantiles at the ends of an interval of p, over its width.
