@@ -58,6 +58,9 @@ _LESS_IS_BETTER = re.compile(
     re.IGNORECASE,
 )
 """Names of columns in which less is better, as they stand in the place of `value`; nothing is divided there."""
+_FEW = 0.1
+"""Share of the machines with a feature that are few."""
+_NAMED = 3
 _COARSE = 0.05
 """Share of rows whose value another machine has, too, from which equal values say nothing."""
 
@@ -434,6 +437,18 @@ class Observations:
         np.minimum.at(since, self.machine[self.treated], self.period[self.treated])
         return np.asarray(~self.treated & (self.period > since[self.machine]), dtype=np.bool_)
 
+    @cached_property
+    def rolled_back(self) -> Bools:
+        """(N,) rows of machines since they lost the feature, where few did: fewer than keep it, or a tenth of all.
+
+        Where many did they are a crossover, and none is.
+        """
+        since = np.full(len(self.machines), len(self.periods))
+        np.minimum.at(since, self.machine[self.lost], self.period[self.lost])
+        losing = since < len(self.periods)
+        few = losing.sum() < (self.ever & ~self.never).sum() or losing.sum() <= _FEW * self.ever.sum()
+        return np.asarray((self.period >= since[self.machine]) & few, dtype=np.bool_)
+
     @property
     def design(self) -> Design:
         """When machines had the feature."""
@@ -463,6 +478,33 @@ class Observations:
 
     def _on_machines(self, rows: Bools) -> Bools:
         return np.asarray(np.bincount(self.machine, rows, len(self.machines)) > 0, dtype=np.bool_)
+
+
+def without_rolled_back(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return rows without those of few machines since they lost the feature, and a note on these.
+
+    A machine that is taken out of an experiment, or repaired, makes no crossover of it.
+
+    Examples
+    --------
+    >>> row = {"job": "a", "weight": 1.0, "value": 1.0}
+    >>> seen = [(0, "m", 0), (1, "m", 1), (2, "m", 0), (1, "n", 1), (2, "n", 1), (1, "o", 1), (1, "p", 0)]
+    >>> rows = pd.DataFrame(seen, columns=["period", "machine", "treated"]).assign(**row)
+    >>> kept_rows, notes = without_rolled_back(rows)
+    >>> len(kept_rows), notes
+    (6, ['1 machine loses the feature (m): its row since then is left out; 2 keep it'])
+    """
+    coded = Observations.of(rows)
+    out = coded.rolled_back
+    if not out.any():
+        return rows, []
+    losing = pd.unique(rows.loc[out, "machine"])
+    keeping = int(coded.ever.sum()) - len(losing)
+    names = ", ".join(str(name) for name in losing[:_NAMED]) + ", …" * (len(losing) > _NAMED)
+    lose, whose = ("machines lose", "their") if len(losing) > 1 else ("machine loses", "its")
+    count = "rows since then are" if out.sum() > 1 else "row since then is"
+    note = f"{len(losing):,} {lose} the feature ({names}): {whose} {count} left out; {keeping:,} keep it"
+    return rows[~out].reset_index(drop=True), [note]
 
 
 def checked(table: pd.DataFrame) -> Observations:

@@ -31,7 +31,7 @@ from analysis.effects.methods import (
     of_tables,
     unanswerable,
 )
-from analysis.effects.observations import Design, Observations, refuse_mixed
+from analysis.effects.observations import Design, Observations, refuse_mixed, without_rolled_back
 from analysis.effects.per_job import GAINED, LOST, UNDECIDABLE, PerJobCriteria, per_job
 from analysis.effects.study import Effect, EffectMethod, Study, said
 from analysis.statistics import ROUNDING, NotEnoughDataError
@@ -344,6 +344,7 @@ def effect(
     stated = read_about(about) if about else About()
     read, stated, cluster = _clusters_of(read, stated, sources, cluster, domain)
     rows, left_out = read.observations.estimable()
+    rows, rolled_back = without_rolled_back(rows)
     coded, notes = Observations.of(rows), [*read.notes]
     design = coded.design
     chosen = chosen if isinstance(chosen, OwnEstimator) else for_design(chosen.name, design)
@@ -354,7 +355,7 @@ def effect(
     if not ungrouped and (wrong := racks_wrong(stated, read.observations.table, about or read.source, counted)):
         raise FaultsError(wrong)
     audited = read.audit(stated, () if domain is None else ("spill_over",), own)
-    notes += left_out
+    notes += [*left_out, *rolled_back]
     spill_over: SpillOver | None = None
     study: Study | None
     if isinstance(chosen, OwnEstimator):

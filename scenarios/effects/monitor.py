@@ -16,7 +16,7 @@ from analysis.effects.estimand import RATE, ChangeKind, Estimand, Target
 from analysis.effects.information import Redrawn, machine_levels, shares, without_effect
 from analysis.effects.linearisation import Linearised, RelativeChange
 from analysis.effects.methods import RECOMMENDED, for_design, method, unanswerable
-from analysis.effects.observations import NO_FEATURE, Observations, exposure
+from analysis.effects.observations import NO_FEATURE, Observations, exposure, without_rolled_back
 from analysis.effects.sequential import LEAST_SPENT, Spending, price
 from analysis.effects.sequential import monitor as intervals
 from analysis.effects.study import Effect, EffectMethod, Study
@@ -325,6 +325,7 @@ def monitor(
     read = experiment(sources, jobs, metric, recipe, estimand)
     audited = read.audit(About(), without=AT_THE_END, own=own)
     rows, left_out = read.observations.estimable()
+    rows, rolled_back = without_rolled_back(rows)
     with read.faults():
         ends, design = _ends(rows, every), Observations.of(rows).design
         chosen = for_design(estimator, design)
@@ -347,7 +348,7 @@ def monitor(
         price=_price(looks, confidence, spending),
         metric=read.metric,
         audit=audited,
-        notes=(*read.notes, *left_out, *read.not_looking(), *notes, *last.notes, *audited.silent),
+        notes=(*read.notes, *left_out, *rolled_back, *read.not_looking(), *notes, *last.notes, *audited.silent),
         dates=read.dates,
         estimand=estimand,
     )

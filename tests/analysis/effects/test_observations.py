@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.effects import observations
-from analysis.effects.observations import between, joined, numbered, read_observations
+from analysis.effects.observations import Observations, between, joined, numbered, read_observations
 from analysis.tables.faults import FileError
 
 HEAD = "period,job,machine,weight,value,treated\n"
@@ -113,3 +113,28 @@ def test_rows_are_numbered_as_pandas_groups_them(most, rows):
         number, first = numbered([table["x"], table["y"], table["z"].to_numpy()])
     np.testing.assert_array_equal(number, table.groupby(["x", "y", "z"], sort=False).ngroup())
     np.testing.assert_array_equal(first, table.drop_duplicates().index)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "out"),
+    [
+        ("1 1 1 1", "1 1 1 0", 1),  # one of four is taken out
+        ("1 1 1 1", "1 1 0 0", 0),  # half of them: a crossover of these
+        ("1 1 0 0 0", "0 0 1 1 1", 0),  # all switch, though fewer lose the feature than gain it
+        ("1 1 1 1 1 0 0 0 0 0", "1 1 1 1 0 1 1 1 1 1", 1),  # a roll-out with a tenth taken back
+    ],
+)
+def test_few_machines_that_lose_a_feature_are_told_from_a_crossover(first, second, out):
+    """Two periods; one machine never has the feature."""
+    rows = [(p, m, int(on)) for p, day in enumerate((first, second)) for m, on in enumerate(f"{day} 0".split())]
+    table = pd.DataFrame(rows, columns=["period", "machine", "treated"]).assign(job="a", weight=1.0, value=1.0)
+    coded = Observations.of(table)
+    assert coded.rolled_back.sum() == out
+    assert out == 0 or not Observations.of(table[~coded.rolled_back]).lost.any()
+
+
+def test_a_machine_that_has_a_feature_again_is_out_since_it_lost_it():
+    """What it does later may still show what it was without."""
+    rows = [(p, m, int(m < 5 and (m, p) != (0, 1))) for p in range(3) for m in range(6)]
+    table = pd.DataFrame(rows, columns=["period", "machine", "treated"]).assign(job="a", weight=1.0, value=1.0)
+    assert table[Observations.of(table).rolled_back][["period", "machine"]].to_numpy().tolist() == [[1, 0], [2, 0]]

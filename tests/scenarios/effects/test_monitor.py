@@ -110,6 +110,23 @@ def test_a_staged_roll_out_has_its_own_estimator(tmp_path):
     assert (payload["estimator"], payload["design"], payload["machines"]) == ("staged", "staged", 20)
 
 
+@pytest.mark.parametrize("lost", [1, 2, 6])
+def test_few_machines_that_lose_the_feature_undo_no_look(tmp_path, lost):
+    """Some of 20 machines are taken out on the last day: all looks stand, and the last is that of the others."""
+    table = observations(0.05)
+    losing = np.unique(table.loc[table["treated"] == 1, "machine"])[:lost]
+    out = table["machine"].isin(losing) & (table["period"] == 5)
+    rows = table.assign(treated=table["treated"].where(~out, 0), value=table["value"] / (1 + 0.05 * out))
+    payload, alone = monitor(written(tmp_path, rows), planned=8), monitor(written(tmp_path, table[~out]), planned=8)
+    assert payload["looks"] == alone["looks"]
+    assert payload["design"] == "concurrent"
+    (note,) = (note for note in payload["notes"] if "the feature (" in note)
+    assert note.endswith(f"left out; {20 - lost} keep it")
+    once = effect_of(written(tmp_path, rows)).payload()
+    assert (once["design"], once["change"]) == ("concurrent", payload["looks"][-1]["change"])
+    assert note in once["notes"]
+
+
 def test_what_is_printed_says_the_verdict(tmp_path):
     shown = io.StringIO()
     show(monitor_of(written(tmp_path, observations(0.05)), planned=8).section(), Console(file=shown, width=160))
