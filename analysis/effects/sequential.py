@@ -20,9 +20,9 @@ _NORMAL = 1e6
 """Degrees of freedom from which Student's distribution is taken for the normal one."""
 Spending: TypeAlias = Literal["any-time"] | Shape
 """How the error is spent over looks: at any time, for ever; or all up to the planned end, in two shapes."""
-LEAST_SPENT = 1e-5
-"""Least p-value of a spent error: it may be any smaller one, too."""
-_LEVELS = (LEAST_SPENT, 1e-4, 1e-3, 0.01, 0.03, 0.05, 0.1, 0.2, 0.5)
+LEAST_SPENT = 1e-3
+"""Least p-value of a spent error, below which boundaries are not known well: it may be any smaller one, too."""
+_LEVELS = (LEAST_SPENT, 0.01, 0.03, 0.05, 0.1, 0.2, 0.5)
 """Errors between which the p-value of a spent error is interpolated."""
 _LEAST = 1e-6
 """Least confidence: nearer to 0, a float hardly tells the error from 1."""

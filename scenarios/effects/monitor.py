@@ -250,7 +250,7 @@ class MonitorAnswer(Conclusion):
     def _p_value(self, value: float) -> str:
         """Return a p-value as text; of a spent error the least that is told is a bound."""
         least = self.spending != "any-time" and value < 1.001 * LEAST_SPENT
-        return f"at most {LEAST_SPENT:.0e}" if least else f"{value:.2g}"
+        return f"at most {LEAST_SPENT:g}" if least else f"{value:.2g}"
 
     def _blocks(self) -> Iterator[Block]:
         amount = self._amount
@@ -339,7 +339,7 @@ def monitor(
     told = pd.DataFrame([look.row(float(share[look.place - 1])) for look in effects])
     looks = _with_ends(intervals(told, confidence, spending=spending, correlation=correlation), effects)
     looks = looks.rename(columns={"excluded": "zero_ruled_out"})
-    notes += [*taken, *_of_the_plan(planned, len(ends), spending)]
+    notes += [*taken, *_of_the_plan(planned, len(ends), spending), *_of_the_confidence(confidence, spending)]
     return MonitorAnswer(
         effect=last,
         looks=looks,
@@ -384,6 +384,15 @@ def _of_the_plan(planned: int | None, looks: int, spending: Spending) -> Iterato
             else "all error is spent at the horizon, so that later looks say nothing"
         )
         yield f"there are {looks} looks, more than the {planned} planned: {beyond}"
+
+
+def _of_the_confidence(confidence: float, spending: Spending) -> Iterator[str]:
+    """Yield that boundaries of a very small error are not known."""
+    if spending != "any-time" and 1.0 - confidence < 0.999 * LEAST_SPENT:
+        yield (
+            f"how far looks must lie from zero is known up to a confidence of {1 - LEAST_SPENT:.1%} where an error is "
+            "spent; these intervals may hold less often than is said: take any-time"
+        )
 
 
 def _shares(rows: pd.DataFrame, ends: Floats, planned: int, design: str) -> Floats:

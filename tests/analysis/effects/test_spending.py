@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from analysis.effects.sequential import monitor
+from analysis.effects.sequential import LEAST_SPENT, monitor
 from analysis.effects.spending import SHAPES, boundaries, canonical, obrien_fleming, pocock
 from models.errors import InputError
 from tests.helpers.monitored_looks import crossing, looks
@@ -33,6 +33,12 @@ def test_over_28_looks_the_recursion_of_armitage_finds_the_error_that_was_spent(
     shares = np.linspace(start, 1.0, 28)
     found = boundaries(SHAPES[shape](shares, 0.05), canonical(shares))
     assert crossing(found, 30 * shares) == pytest.approx(0.05, abs=2e-3)
+
+
+@pytest.mark.parametrize("error", [0.01, LEAST_SPENT])
+def test_small_errors_are_spent_to_an_eighth_of_themselves(error):
+    found = boundaries(obrien_fleming(np.arange(1, 29) / 28, error), canonical(np.arange(1, 29)))
+    assert crossing(found, np.arange(1.0, 29.0)) == pytest.approx(error, rel=0.12)
 
 
 def test_without_independent_increments_the_integral_of_the_joint_normal_is_what_was_spent():

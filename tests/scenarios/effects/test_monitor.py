@@ -81,7 +81,9 @@ def test_a_spent_error_makes_narrower_intervals_up_to_the_planned_end(tmp_path):
     shown = io.StringIO()
     show(answer.section(), Console(file=shown, width=160))
     assert "hold at all of 3 looks (error spent as by O'Brien and Fleming)" in shown.getvalue()
-    assert "at most 1e-05" in shown.getvalue()
+    assert not any("is known up to a confidence of 99.9%" in note for note in payload["notes"])
+    assert any("99.9%" in note for note in monitor(files, spending="pocock", confidence=0.9999)["notes"])
+    assert "at most 0.001" in shown.getvalue()
     staged = monitor_of(written(tmp_path, observations(0.05, waves=True), "waves.csv"), spending="pocock").payload()
     assert any(note.startswith("increments of a staged study's estimates") for note in staged["notes"])
 
