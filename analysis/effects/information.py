@@ -1,5 +1,6 @@
 """How much each look at a running experiment tells: from the autocorrelation of its own machines."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -54,7 +55,7 @@ class Autocovariance:
     noise: float
 
     @classmethod
-    def of(cls, levels: Floats) -> Self:
+    def of(cls, levels: Floats, least_gain: float = 0.0) -> Self:
         """Return the one that fits the products of levels best, each lag weighed by its pairs.
 
         From one period nothing is known of what lasts: all is noise, so that information grows with the periods.
@@ -62,14 +63,18 @@ class Autocovariance:
         Parameters
         ----------
         levels : (M, T) as `machine_levels`
+        least_gain : lags times the logarithm by which a course has to lessen the squared distance, else there is none:
+            0 takes any, 6 takes one of noise in a twentieth of all cases (twice the logarithm of a likelihood ratio)
         """
         lags, covariance, pairs = _by_lag(levels)
         if len(lags) < 2:
             return cls(0.0, 0.0, 0.0, float(covariance[0]) if len(lags) else 1.0)
         root, best = np.sqrt(pairs), (np.inf, cls(0.0, 0.0, 0.0, 1.0))
+        least = math.exp(-least_gain / (2.0 * len(lags)))
         for memory in _MEMORIES:
             columns = np.stack([np.ones(len(lags)), memory**lags if memory else np.zeros(len(lags)), lags == 0], axis=1)
             parts, distance = nnls(columns * root[:, None], covariance * root)
+            distance *= 1.0 if memory else least
             if distance < best[0] - 1e-12:
                 best = (distance, cls(float(parts[0]), float(parts[1]), float(memory), float(parts[2])))
         return best[1]

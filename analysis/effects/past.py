@@ -1,13 +1,18 @@
 """A fleet's past without a feature, in periods of equal length, and what longer studies would gain beyond it."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from analysis.effects.estimand import Target
+from analysis.effects.information import Autocovariance
 from models.arrays import Floats
+
+_COURSE = 6.0
+"""Of `Autocovariance.of`: a course that noise shows in a twentieth of all cases is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,33 +63,41 @@ def drift(past: Past, wanted: int, length: int) -> float:
     """Return by what factor the error of a study of `wanted` periods after as many differs from that of `length`.
 
     What a study's mean has left that the mean before does not predict follows from the autocovariance between periods
-    of what is compared: the shards' (or, without shards, the instances') deviations from their job, by their weight in
-    the metric. Beyond the past's reach the autocovariance is taken to stay as it is at its end.
+    of what is compared: deviations from the job, by their weight in the metric. Beyond the past's reach it is that of a
+    part that lasts, of a first-order autoregressive course and of noise, which fit the past best. Machines hold many
+    instances and shards move between machines, so there are two autocovariances: of machines, and of shards (or,
+    without these, of instances). The greater factor is returned.
 
     Parameters
     ----------
     past : at least two periods
     wanted, length : periods
     """
-    covariance = _autocovariance(past)
-    reach = len(covariance)
-    tail = float(covariance[1 + (reach - 1) // 2 :].mean()) if reach > 2 else float(covariance[-1])
-    whole = np.full(max(2 * wanted, reach), tail)
-    whole[:reach] = covariance
-    left = [_left(whole, size) for size in (wanted, length)]
+    deviations = _deviations(past)
+    finest = ["job", "shard"] if "shard" in past.table else ["job", "machine", "instance"]
+    return max(_factor(past, deviations, keys, wanted, length) for keys in (["machine"], finest))
+
+
+def _factor(past: Past, deviations: Floats, keys: Sequence[str], wanted: int, length: int) -> float:
+    """Return by what factor errors differ, if what the keys name has a course of its own."""
+    known = [key for key in keys if key in past.table]
+    unit = past.table.groupby(known, observed=True, sort=False).ngroup().to_numpy()
+    period, size = np.searchsorted(past.periods, past.table["period"].to_numpy(dtype=np.float64)), len(past.periods)
+    sums = np.bincount(unit * size + period, deviations, (int(unit.max()) + 1) * size)
+    course: Floats = np.asarray(sums, dtype=np.float64).reshape(-1, size)
+    left = [_left(Autocovariance.of(course, _COURSE), periods) for periods in (wanted, length)]
     return math.sqrt(left[0] / left[1]) if min(left) > 0 else 1.0
 
 
-def _left(covariance: Floats, length: int) -> float:
+def _left(covariance: Autocovariance, length: int) -> float:
     """Return the variance of a mean over periods that the mean over as many before leaves."""
-    lag = np.abs(np.subtract.outer(np.arange(2 * length), np.arange(2 * length)))
-    both = covariance[lag]
+    both = covariance(np.subtract.outer(np.arange(2 * length), np.arange(2 * length)))
     before, across, now = both[:length, :length].mean(), both[:length, length:].mean(), both[length:, length:].mean()
     return float(now - across**2 / before) if before > 0 else 0.0
 
 
-def _autocovariance(past: Past) -> Floats:
-    """Return the covariance of deviations by the periods between them; (P,)."""
+def _deviations(past: Past) -> Floats:
+    """Return by how much each row is above or below its job in its period, by its weight in the metric; (N,)."""
     table = past.table
     present = table["present_s"].to_numpy(dtype=np.float64) if "present_s" in table else np.ones(len(table))
     row = table.assign(there=present / present.max(), part=present / present.max() * table["value"])
@@ -95,11 +108,4 @@ def _autocovariance(past: Past) -> Floats:
     else:
         quota = row["job"].map(past.jobs.set_index("job")["quota"]).fillna(0.0).to_numpy(dtype=np.float64)
     off = row["part"].to_numpy() - row["there"].to_numpy() * of["part"].transform("sum").to_numpy() / presence
-    keys = ["job", "shard"] if "shard" in row else [key for key in ("job", "machine", "instance") if key in row]
-    unit = row.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
-    period = np.searchsorted(past.periods, row["period"].to_numpy(dtype=np.float64))
-    size = len(past.periods)
-    deviation = np.bincount(unit * size + period, quota * off / presence, (int(unit.max()) + 1) * size).reshape(
-        -1, size
-    )
-    return np.array([(deviation[:, : size - k] * deviation[:, k:]).sum() / (size - k) for k in range(size)])
+    return np.asarray(quota * off / presence, dtype=np.float64)

@@ -222,7 +222,8 @@ def _extrapolated(past: Past, wanted: int, length: int) -> tuple[float, tuple[st
             f"the past reaches for {reached}, too short to show what a longer one brings: errors are taken from it",
         )
     scale = drift(past, wanted, length)
-    how = f"how performance {'of shards ' if 'shard' in past.table else ''}correlates over {periods_ - 1} periods"
+    what = "machines and shards" if "shard" in past.table else "machines"
+    how = f"how performance of {what} correlates over {periods_ - 1} periods, which is a guess of later ones"
     return scale, (f"the past reaches for {reached}; errors are scaled by {scale:.2f}, from {how}",)
 
 

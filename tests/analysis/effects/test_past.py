@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.effects.past import drift, period_length
+from analysis.effects.past import Past, drift, period_length
 from tests.helpers.effect_studies import past
 
 
@@ -14,6 +14,27 @@ def test_drift_of_levels_that_stay_and_white_noise_is_that_of_the_formula():
     left = {length: whole - own**2 / whole for length, whole in spread.items()}
     made = drift(past(periods=12, machines=400, sd=0.1), 24, 6)
     assert made == pytest.approx(np.sqrt(left[24] / left[6]), abs=0.04)
+
+
+def test_drift_of_machines_that_wander_is_that_of_their_course():
+    """Three instances share the course of a machine, which keeps 0.9 from a period to the next; in ten such fleets."""
+    correlation = 0.9 ** np.abs(np.subtract.outer(np.arange(28), np.arange(28)))
+    left = {}
+    for length in (3, 14):
+        before, now = correlation[:length, :length].mean(), correlation[:length, length : 2 * length].mean()
+        left[length] = before - now**2 / before
+    factors = [drift(wandering(np.random.default_rng(seed)), 14, 3) for seed in range(10)]
+    assert np.mean(factors) == pytest.approx(np.sqrt(left[14] / left[3]), rel=0.15)
+
+
+def wandering(rng, machines=100, periods=8):
+    """Return a past of machines with a course of their own, and three instances on each."""
+    course = rng.standard_normal((periods, machines))
+    for period in range(1, periods):
+        course[period] = 0.9 * course[period - 1] + np.sqrt(1 - 0.9**2) * course[period]
+    period, machine, job = (part.ravel() for part in np.indices((periods, machines, 3)))
+    row = {"period": period, "machine": machine, "job": job, "weight": 1.0, "treated": 0}
+    return Past(pd.DataFrame(row | {"value": 1.0 + 0.05 * course[period, machine]}), 86400.0)
 
 
 @pytest.mark.parametrize(
