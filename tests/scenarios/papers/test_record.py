@@ -103,7 +103,7 @@ def test_every_row_of_a_paper_says_which_section_it_comes_from():
 
 
 def test_the_page_draws_rows_of_the_world_that_are_on_record_and_not_measured_here():
-    table, *sections = reproduced._missing(set(ROWS) - {"wsmeter/fig9", "world/slots", "world/guards"})
+    table, *sections = reproduced._missing(set(ROWS) - {"wsmeter/fig9", "world/slots", "world/scorecard"})
     (section,) = sections
     (picture,) = section.of(Figure)
     assert section.title.startswith("world/slots: ")
