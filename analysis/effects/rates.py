@@ -192,9 +192,10 @@ class ClusterErrors:
         count = len(rows.jobs) * len(rows.platforms)
         meeting, place = np.unique(rows.cell * rows.clusters + rows.cluster, return_inverse=True)
         cell, cluster = meeting // rows.clusters, meeting % rows.clusters
-        total = np.bincount(rows.cell, fitted, count)
-        share = np.bincount(place, fitted) / total[cell]
-        error = np.bincount(place, residual) / total[cell]
+        fitted, residual = _beside_periods(rows, fitted, residual)
+        total = np.bincount(rows.cell, fitted, count)[cell]
+        share = np.divide(np.bincount(place, fitted), total, out=np.zeros(len(cell)), where=total > 0)
+        error = np.divide(np.bincount(place, residual), total, out=np.zeros(len(cell)), where=total > 0)
         left = np.maximum(1.0 - share, _LONE)
         squares = np.bincount(cell, share**2, count)
         effective = np.where(squares > 0, 1.0 / np.where(squares > 0, squares, 1.0), 0.0)
@@ -207,7 +208,8 @@ class ClusterErrors:
         variance = np.where(effective > 0, spread / np.where(effective > 0, effective, 1.0), np.inf)
         error = np.where(share < 1.0 - _LONE, error / left, 0.0)
         beyond = np.where(effective > 0, variance - np.bincount(cell, error**2, count), 0.0)
-        relative, several = error / share, share < 1.0 - _LONE
+        relative = np.divide(error, share, out=np.zeros(len(cell)), where=share > 0)
+        several = (share > 0) & (share < 1.0 - _LONE)
         sums, own_squares, numbers = (
             _total(cluster, part * several, rows.clusters) for part in (relative, relative**2, np.ones(len(cell)))
         )
@@ -223,6 +225,26 @@ class ClusterErrors:
         place = np.searchsorted(self.cell * rows.clusters + self.cluster, rows.cell * rows.clusters + rows.cluster)
         left = 1.0 - self.share[place]
         return np.asarray(np.sqrt(np.where(left > _LONE, left, 1.0)))
+
+
+def _beside_periods(rows: PlatformRows, fitted: Floats, residual: Floats) -> tuple[Floats, Floats]:
+    """Return (N,) fitted and residual sums of rows as far as they tell platforms apart.
+
+    What a job's instances do in common in a period is fitted, too: a platform's rows there tell of it what the other
+    platforms have beside them, nothing where these have none (Frisch, Waugh and Lovell); and a row is near to what its
+    own cluster moves, so its residual is as much larger as that leverage says (Bell and McCaffrey 2002).
+    """
+    if rows.periods == 1:
+        return fitted, residual
+    stratum, strata = rows.stratum, len(rows.jobs) * rows.periods
+    total = np.bincount(stratum, fitted, strata)[stratum]
+    shares = []
+    for number, count in ((rows.platform, len(rows.platforms)), (rows.cluster, rows.clusters)):
+        pairs, place = np.unique(stratum * count + number, return_inverse=True)
+        shares.append(np.bincount(place, fitted, len(pairs))[place] / total)
+    beside, left = 1.0 - shares[0], 1.0 - shares[1]
+    beside[beside < _LONE] = 0.0
+    return fitted * beside, np.where(left > _LONE, residual * beside / np.sqrt(np.maximum(left, _LONE)), 0.0)
 
 
 def _spread(own: Floats, freedom: Floats) -> tuple[float, float]:
