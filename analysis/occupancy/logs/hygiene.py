@@ -556,11 +556,12 @@ def _told(log: Cleaned, servers: int, tick_s: float) -> Iterator[LogFinding]:
     )
     order = np.argsort(log.arrival_s, kind="stable")[:LOOKED_AT]
     first = (log.arrival_s[order], log.departure_s[order]) if log.paired else None
-    yield from reported(about, first, servers, tick_s)
+    several = log.priority is not None and len(np.unique(log.priority)) > 1
+    yield from reported(about, first, servers, tick_s, prioritised=several)
 
 
 def reported(
-    about: Responses, first: tuple[Floats, Floats] | None, servers: int, tick_s: float
+    about: Responses, first: tuple[Floats, Floats] | None, servers: int, tick_s: float, *, prioritised: bool = False
 ) -> Iterator[LogFinding]:
     """Yield what is only reported of a log.
 
@@ -571,6 +572,7 @@ def reported(
         no pairs
     servers : k >= 1
     tick_s : what stamps are multiples of; 0: of nothing
+    prioritised : whether requests are of several priorities
     """
     if about.unfinished:
         evidence = "no departure until the end of the log"
@@ -583,7 +585,7 @@ def reported(
     elif first is not None:
         yield from _drift(*first, servers)
         yield from _servers(*first, servers)
-        yield from premises(*first, servers, tick_s)
+        yield from premises(*first, servers, tick_s, prioritised=prioritised)
 
 
 def _doubtful(about: Responses, servers: int) -> Iterator[LogFinding]:
