@@ -61,6 +61,8 @@ _LESS_IS_BETTER = re.compile(
 _FEW = 0.1
 """Share of the machines with a feature that are few."""
 _NAMED = 3
+_CONTROLS = 4
+"""Machines that never have the feature, from which on these are what it is compared with."""
 _COARSE = 0.05
 """Share of rows whose value another machine has, too, from which equal values say nothing."""
 
@@ -441,11 +443,16 @@ class Observations:
     def rolled_back(self) -> Bools:
         """(N,) rows of machines since they lost the feature, where few did: fewer than keep it, or a tenth of all.
 
-        Where many did they are a crossover, and none is.
+        Where many did they are a crossover, and none is; but where all did at one time, for good, the study ends there,
+        if machines beside them never had it: then all later rows are.
         """
         since = np.full(len(self.machines), len(self.periods))
         np.minimum.at(since, self.machine[self.lost], self.period[self.lost])
         losing = since < len(self.periods)
+        last = self.period[self.treated].max(initial=-1)
+        controls = ~self.ever & self._on_machines(self.study & (self.period <= last))
+        if losing.any() and since.min() > last and controls.sum() >= _CONTROLS:
+            return np.asarray(self.period > last, dtype=np.bool_)
         few = losing.sum() < (self.ever & ~self.never).sum() or losing.sum() <= _FEW * self.ever.sum()
         return np.asarray((self.period >= since[self.machine]) & few, dtype=np.bool_)
 
@@ -483,7 +490,7 @@ class Observations:
 def without_rolled_back(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return rows without those of few machines since they lost the feature, and a note on these.
 
-    A machine that is taken out of an experiment, or repaired, makes no crossover of it.
+    A machine that is taken out of an experiment, or repaired, makes no crossover of it; nor does the experiment's end.
 
     Examples
     --------
@@ -498,6 +505,11 @@ def without_rolled_back(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     out = coded.rolled_back
     if not out.any():
         return rows, []
+    whole = coded.period >= coded.period[out].min()
+    if (out == whole).all() and not coded.ever[coded.machine[out]].all():
+        later = coded.periods[coded.period[out].min()]
+        note = f"no machine has the feature from period {later:g} on: {out.sum():,} rows of the time since are left out"
+        return rows[~out].reset_index(drop=True), [note]
     losing = pd.unique(rows.loc[out, "machine"])
     keeping = int(coded.ever.sum()) - len(losing)
     names = ", ".join(str(name) for name in losing[:_NAMED]) + ", …" * (len(losing) > _NAMED)

@@ -129,6 +129,21 @@ def test_few_machines_that_lose_the_feature_undo_no_look(tmp_path, lost):
     assert note in once["notes"]
 
 
+def test_days_after_the_end_of_an_experiment_are_no_crossover(tmp_path):
+    """The table goes on for two days after the feature was taken off all machines: all looks stand."""
+    table = observations(0.05, periods=8)
+    ended = table["period"] >= 6
+    rows = table.assign(
+        treated=table["treated"].where(~ended, 0), value=table["value"] / (1 + 0.05 * (ended & (table["treated"] == 1)))
+    )
+    payload, alone = monitor(written(tmp_path, rows), planned=4), monitor(written(tmp_path, table[~ended]), planned=4)
+    assert payload["looks"] == alone["looks"]
+    (note,) = (note for note in payload["notes"] if note.startswith("no machine has the feature from"))
+    assert note == "no machine has the feature from period 6 on: 240 rows of the time since are left out"
+    once = effect_of(written(tmp_path, rows)).payload()
+    assert (once["design"], once["change"]) == ("concurrent", effect_of(written(tmp_path, table[~ended])).effect.change)
+
+
 def test_what_is_printed_says_the_verdict(tmp_path):
     shown = io.StringIO()
     show(monitor_of(written(tmp_path, observations(0.05)), planned=8).section(), Console(file=shown, width=160))
