@@ -48,6 +48,13 @@ _AFTERWARDS = {
 _FEWEST_SHARES = 2
 _LONGEST_S = 7200.0
 """Longest period of a crossover."""
+_OF_KINDS = {
+    "quantile": "how dense values are at the quantile is known from the whole past here, and from the machines drawn "
+    "in an experiment: of p90 on 17 machines a power of 97% was 77%; take more machines",
+    "proportion": "errors are those of the past's share of yes; where the feature brings it nearer to a half they are "
+    "larger: from 24% to 46% on 11 machines a power of 97% was 81%",
+}
+"""What plans of such metrics leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +198,20 @@ class DesignAnswer(Conclusion):
             machines = plural(best.forecast.machines, "machine")
             return f"{machines} for a change of {question.amount(question.detect)} ({how})"
         if self.smallest is not None:
-            detect, smallest = question.amount(question.detect), question.amount(self.smallest)
-            return f"the fleet is too small for a change of {detect}, it shows {smallest}"
+            detect = question.amount(question.detect)
+            return f"the fleet is too small for a change of {detect}, it shows {self._shown}"
+        return self._untrusted
+
+    @property
+    def _shown(self) -> str:
+        """Return the smallest change that the fleet shows, as text."""
+        return "none" if math.isinf(self.smallest or 0.0) else self.question.amount(self.smallest or 0.0)
+
+    @property
+    def _untrusted(self) -> str:
+        """Return why there is no design to take."""
+        if not self.designs:
+            return "the fleet has too few machines for any design"
         return "no design has intervals that hold the truth as often as they claim"
 
     @property
@@ -259,10 +278,9 @@ class DesignAnswer(Conclusion):
         if self.domains is not None:
             yield Says(self.domains.in_words())
         if self.smallest is not None:
-            smallest = f"The smallest change that it shows is {question.amount(self.smallest)}."
-            yield Says(f"The fleet is too small for that. {smallest}")
+            yield Says(f"The fleet is too small for that. The smallest change that it shows is {self._shown}.")
         elif not self.sufficient:
-            yield Says("No design has intervals that hold the truth as often as they claim.")
+            yield Says(f"{self._untrusted[0].upper()}{self._untrusted[1:]}.")
         if not self.sufficient and self.question.assign is not None:
             yield Says(f"No machines are drawn, and {self.question.assign} is not written.", "strong")
         if self.assigned is not None:
@@ -339,6 +357,7 @@ def design(
             except NotEnoughDataError as error:
                 raise FaultsError([Fault("", 0, 0, "metric_kind", str(error), question.metric_kind)]) from error
             past = replace(past, table=near, target=estimand.target)
+            notes += [_OF_KINDS[kind] for kind in [estimand.metric_kind] if kind in _OF_KINDS]
         if question.domain is not None:
             name = "domain" if is_own(question.domain, tables) else question.domain
             return _of_domains(past, question, name, tell, notes, unit=unit)

@@ -83,6 +83,16 @@ def test_json_keeps_its_contract_and_the_first_design_is_the_cheapest_trusted(sa
     assert payload["machines"] == 60
 
 
+def test_a_fleet_of_two_machines_is_said_to_have_too_few():
+    rows = fleet()
+    answer = design_of(
+        [rows[rows["machine"].isin(rows["machine"].unique()[:2])]], DesignQuestion(0.02, days=1.0), None, quiet
+    )
+    assert not answer.designs
+    assert answer.brief() == "the fleet has too few machines for any design"
+    assert "No design has intervals" not in "".join(str(block) for block in answer.section().blocks)
+
+
 def test_a_fleet_that_is_too_small_says_so_and_what_it_sees(table):
     result = invoke("design", table, "--detect", "0.05%", "--draws", "100", "--days", "1")
     assert result.exit_code == 1, result.output
@@ -98,6 +108,7 @@ def test_an_experiment_on_a_quantile_is_planned_on_what_each_row_moves_it_by():
     question = DesignQuestion(0.02, days=1.0, draws=100, metric_kind="p50")
     payload = design_of([rows], question, None, quiet).payload()
     assert payload["metric_kind"] == "p50"
+    assert any(note.startswith("how dense values are at the quantile") for note in payload["notes"])
     of_rate = {row["estimator"] for row in payload["designs"]}
     assert "adjusted" in of_rate
     assert not {"shrunken", "random-effects", "published"} & of_rate
