@@ -108,7 +108,7 @@ class LookedAt(NamedTuple):
             relative = linearised.relative(chosen) if estimand.change == "relative" else None
             look = MonitorLook(place, until, linearised.estimate(chosen, self.confidence), linearised, relative)
         if not look.effect.error > least:
-            raise NotEnoughDataError(2, 1, "machines with a job in each arm that differ in value")
+            raise NotEnoughDataError(1, 0, "job whose machines differ in value in an arm")
         return look
 
 

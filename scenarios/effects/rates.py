@@ -298,6 +298,8 @@ def _believed(answer: PlatformRates, threads: Mapping[str, float]) -> Believed:
 def _usable(read: Experiment, sources: Sequence[Source]) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows that count, each on the platform that its machine was, and notes."""
     rows, notes = read.observations.estimable()
+    if rows.empty:
+        raise FaultsError([Fault(str(read.source), 0, 0, "value", "no row has a value and a weight above 0")])
     if "platform" not in rows:
         problem = "column is missing: --column platform=EXPRESSION makes it of yours"
         raise FaultsError([Fault(str(read.source), 0, 0, "platform", problem)])
@@ -345,7 +347,7 @@ def _checked(rows: pd.DataFrame, question: RatesQuestion, source: str) -> str:
     if "vcpus" in rows:
         faults += _differing(rows, ["platform"], "vcpus", "machines of one platform should have as many", source)
     if question.against is not None and question.against not in machines:
-        problem = f"no machine is a {question.against} ({closest(question.against, machines.index)})"
+        problem = f"no machine is of platform {question.against} ({closest(question.against, machines.index)})"
         faults.append(Fault("", 0, 0, "against", problem))
     if question.cluster not in rows:
         faults.append(Fault(source, 0, 0, "cluster", f"no column {question.cluster}"))

@@ -370,7 +370,8 @@ class OccupancyConclusion(Conclusion):
 
     def _worst(self) -> Table:
         """Return the intervals in which requests waited longest."""
-        worst = self.intervals.sort_values("queueing_time_s", ascending=False, kind="stable").head(_WORST)
+        busy = self.intervals[self.intervals["peak"] > 0]
+        worst = busy.sort_values("queueing_time_s", ascending=False, kind="stable").head(_WORST)
         rows = [
             (
                 f"{self._when(row['start_s'])} + {duration(row['end_s'] - row['start_s'])}",

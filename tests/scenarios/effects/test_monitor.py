@@ -181,14 +181,12 @@ def test_guards_that_need_no_end_are_asked_and_shown_as_notes(tmp_path):
 
 def test_looks_at_which_machines_do_not_differ_say_nothing(tmp_path):
     table = observations(0.0)
-    with pytest.raises(
-        FaultsError, match=r"2 machines with a job in each arm that differ in value are needed, 1 given"
-    ):
+    with pytest.raises(FaultsError, match=r"no job whose machines differ in value in an arm: at least 1 is needed"):
         monitor(written(tmp_path, table.assign(value=0.1)))
     table.loc[table["period"] < 4, "value"] = 0.1
     payload = monitor(written(tmp_path, table))
     assert [look["period"] for look in payload["looks"]] == [4, 5]
-    assert "no estimate until 3: 2 machines" in payload["notes"][1]
+    assert "no estimate until 3: no job whose machines differ" in payload["notes"][1]
 
 
 KINDS = {

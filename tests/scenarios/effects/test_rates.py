@@ -95,7 +95,7 @@ def test_everything_that_is_wrong_is_told_at_once(table, tmp_path):
         f"{file}: vcpus: machines of one platform should have as many, got not so of platform p0 and 2 more"
         in done.output
     )
-    assert "--against: no machine is a p7 (known: p0, p1, p2)" in done.output
+    assert "--against: no machine is of platform p7 (known: p0, p1, p2)" in done.output
     assert f"{file}: cluster: no column row" in done.output
 
 
@@ -198,3 +198,9 @@ def test_few_jobs_without_a_spread_are_said_to_be_few(jobs, spread, notes):
     told = list(rates._unseen(SimpleNamespace(fleet=pd.DataFrame([row])), predicted=False))
     assert len(told) == notes
     assert ("may be by chance" in told[-1]) == (notes == 2)
+
+
+def test_values_that_cannot_be_used_are_the_fault_and_not_the_platforms():
+    rows = {"period": 0, "job": "a", "machine": [1, 2], "platform": ["old", "new"], "weight": 1.0, "value": 0.0}
+    with pytest.raises(FaultsError, match=r"no row has a value and a weight above 0$"):
+        wsc.rates(pd.DataFrame(rows), against="old")

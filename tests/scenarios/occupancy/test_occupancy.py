@@ -528,3 +528,13 @@ def test_a_long_curve_is_drawn_by_its_outline():
     drawn = figure.axes[0].collections[0].get_paths()[0].vertices
     assert drawn[:, 1].max() == seen.jobs.max()
     assert len(drawn) < 6_000
+
+
+def test_intervals_without_a_request_are_not_among_the_worst(tmp_path):
+    """Two requests a day apart: of 25 hours two have any."""
+    (tmp_path / "log.csv").write_text("arrival_s,departure_s\n0,9\n3,12\n86400,86409\n86403,86410\n")
+    done = CliRunner().invoke(app, ["occupancy", str(tmp_path / "log.csv"), "--servers", "1", "--interval", "1h"])
+    assert done.exit_code == 0, done.output
+    worst = done.output.split("worst intervals")[1]
+    assert "nan" not in worst
+    assert len(re.findall(r" s \+ ", worst)) == 2
