@@ -1,6 +1,5 @@
 """A recorded load made heavier or lighter: bursts that were recorded are left out or come again, none is invented."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -58,9 +57,10 @@ class RecordedLoad:
             rows.append(kept)
             arrived.append(self.arrival_s[kept] + (self.shift_s[at - 1] if at else 0.0))
         chosen, times = np.concatenate(rows), np.concatenate(arrived)
-        order = np.argsort(times, kind="stable")
-        chosen = chosen[order]
-        return times[order], self.demand_s[chosen], None if self.priority is None else self.priority[chosen]
+        if len(rows) > 1:
+            order = np.argsort(times, kind="stable")
+            chosen, times = chosen[order], times[order]
+        return self.requests(chosen, times)
 
     def another_day(self, factor: float, rng: np.random.Generator) -> tuple[Floats, Floats, Ints | None]:
         """Return a day that is put together from pieces of the recorded one.
@@ -71,7 +71,7 @@ class RecordedLoad:
         within a piece stay, the course of the day stays, and the crowds of the moment are others. A load of 1.3 has
         every piece once, and beside it bursts of a second draw.
         """
-        return self._requests(*self.rows_of_another_day(factor, rng))
+        return self.requests(*self.rows_of_another_day(factor, rng))
 
     def rows_of_another_day(self, factor: float, rng: np.random.Generator) -> tuple[Ints, Floats]:
         """Return which requests `another_day` has, and when they come, seconds, in order of arrival."""
@@ -82,7 +82,9 @@ class RecordedLoad:
                 stays = (rng.random(int(group.max(initial=-1)) + 1) < factor - at)[group]
                 chosen, times = chosen[stays], times[stays]
             layers.append((chosen, times))
-        return self._in_order(layers)
+        rows, passed = (np.concatenate(column) for column in zip(*layers, strict=True))
+        order = np.argsort(passed, kind="stable")
+        return rows[order], self.course.in_seconds(passed[order])
 
     def pieces(self, rng: np.random.Generator) -> tuple[Ints, Floats, Ints]:
         """Return which requests a day is put together from, when they come in requests passed, and their burst."""
@@ -102,16 +104,8 @@ class RecordedLoad:
         group = np.cumsum((np.diff(piece, prepend=-1) > 0) | (np.diff(self.burst[chosen], prepend=-1) != 0)) - 1
         return chosen, times, group
 
-    def together(self, layers: Sequence[tuple[Ints, Floats]]) -> tuple[Floats, Floats, Ints | None]:
-        """Return arrivals, demands and classes of requests that come by the clock that counts them."""
-        return self._requests(*self._in_order(layers))
-
-    def _in_order(self, layers: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
-        rows, times = (np.concatenate(column) for column in zip(*layers, strict=True))
-        order = np.argsort(times, kind="stable")
-        return rows[order], self.course.in_seconds(times[order])
-
-    def _requests(self, rows: Ints, at_s: Floats) -> tuple[Floats, Floats, Ints | None]:
+    def requests(self, rows: Ints, at_s: Floats) -> tuple[Floats, Floats, Ints | None]:
+        """Return arrivals, demands and classes of requests of the load that come at other times."""
         return at_s, self.demand_s[rows], None if self.priority is None else self.priority[rows]
 
 
@@ -132,8 +126,9 @@ class DrawnDay:
     rng: np.random.Generator
     start_s: float = -np.inf
     end_s: float = np.inf
-    layers: list[tuple[Ints, Floats, Floats]] = field(default_factory=list)
-    """Rows, when they come in requests passed, and numbers 0..1 by burst; one layer for each multiple of the load."""
+    layers: list[tuple[Ints, Floats, Floats, Floats]] = field(default_factory=list)
+    """Rows, when they come in requests passed and in seconds, in this order, and numbers 0..1 by burst; one layer for
+    each multiple of the load."""
 
     def scaled(self, factor: float) -> tuple[Floats, Floats, Ints | None]:
         """Return arrivals, demands and classes of `factor` times the load, in order of arrival."""
@@ -141,14 +136,18 @@ class DrawnDay:
             rows, times, group = self.load.pieces(self.rng)
             mark = self.rng.random(int(group.max(initial=-1)) + 1)[group]
             at_s = self.load.course.in_seconds(times)
-            inside = (at_s >= self.start_s) & (at_s < self.end_s)
-            self.layers.append((rows[inside], times[inside], mark[inside]))
-        return self.load.together(
-            [
-                (rows[mark < factor - at], times[mark < factor - at])
-                for at, (rows, times, mark) in enumerate(self.layers[: int(np.ceil(factor))])
-            ]
-        )
+            inside = np.flatnonzero((at_s >= self.start_s) & (at_s < self.end_s))
+            inside = inside[np.argsort(times[inside], kind="stable")]
+            self.layers.append((rows[inside], times[inside], at_s[inside], mark[inside]))
+        layers = self.layers[: int(np.ceil(factor))]
+        stays = [np.flatnonzero(mark < factor - at) for at, (*_, mark) in enumerate(layers)]
+        rows = np.concatenate([layer[own] for (layer, _, _, _), own in zip(layers, stays, strict=True)])
+        times = np.concatenate([layer[own] for (_, layer, _, _), own in zip(layers, stays, strict=True)])
+        at_s = np.concatenate([layer[own] for (_, _, layer, _), own in zip(layers, stays, strict=True)])
+        if len(layers) > 1:
+            order = np.argsort(times, kind="stable")
+            rows, at_s = rows[order], at_s[order]
+        return self.load.requests(rows, at_s)
 
 
 def _slots(ends: Floats, length: float) -> tuple[Floats, Floats, Floats, Floats]:

@@ -184,7 +184,7 @@ class ReplayStation:
         if point is None:
             return Fewest(None, None, None)
         most = min(_ENOUGH * factor, MOST)
-        surely = _least(lambda k: self._largest(objective, k, most).surely >= factor, point, 64 * point)
+        surely = _least(lambda k: self._surely_carry(objective, k, factor, most), point, 64 * point)
         return Fewest(point, surely, self.percentiles([objective.level], point, factor)[0])
 
     def largest(self, objective: Objective, servers: int) -> Largest:
@@ -195,16 +195,22 @@ class ReplayStation:
         bracket came out narrow; near full servers loads are also less skewed than the percentiles that they lead to.
         Where demands alone nearly miss the objective, the bracket of the percentile tells that of loads does not.
         """
-        return self._largest(objective, servers, MOST)
+        point, within = self._of_days(objective, servers, MOST)
+        return Largest(point, _most(partial(self._surely_carries, objective, servers), within))
 
-    def _largest(self, objective: Objective, servers: int, most: float) -> Largest:
+    def _surely_carry(self, objective: Objective, servers: int, factor: float, most: float) -> bool:
+        """Return whether other days' largest loads, and the bracket of the percentile, allow a load."""
+        _, within = self._of_days(objective, servers, most)
+        return within >= factor and self._surely_carries(objective, servers, factor)
+
+    def _of_days(self, objective: Objective, servers: int, most: float) -> tuple[float, float]:
+        """Return the largest load that the recorded day carries, and the one that 97.5% of other days do; 0: none."""
         point = _most(lambda factor: self._at(objective, servers, factor) <= objective.bound_s, most)
         drawn = np.array(list(self._drawn_loads(objective, servers, point, most)) if point else [])
         if len(drawn) < 2 or not drawn.all():
-            return Largest(point, 0.0)
+            return point, 0.0
         reach = self._reach(np.log(drawn), _CROWDS_OF_LOADS)
-        within = min(point, float(np.exp(np.log(drawn).mean()))) * float(np.exp(-reach))
-        return Largest(point, _most(partial(self._surely_carries, objective, servers), within))
+        return point, min(point, float(np.exp(np.log(drawn).mean()))) * float(np.exp(-reach))
 
     def _reach(self, drawn: Floats, crowds: int) -> float:
         """Return by how much another day may differ from what the recorded ones have together, given drawn days."""

@@ -57,10 +57,14 @@ def test_something_is_sure_of_a_log_however_long(monkeypatch):
     assert 0 < own.largest(Objective(0.99, 20.0), 1).surely < own.largest(Objective(0.99, 20.0), 1).load
 
 
-@pytest.mark.parametrize("bound_s", [14.0, 20.0])
-def test_servers_that_surely_suffice_carry_the_load_surely(bound_s):
-    own = station(*mm1(4, 3_000))
-    objective = Objective(0.99, bound_s)
+@pytest.mark.parametrize(
+    ("seed", "requests", "level", "bound_s"),
+    [(4, 3_000, 0.99, 14.0), (4, 3_000, 0.99, 20.0), (3, 3_000, 0.99, 16.0), (5, 1_500, 0.9, 6.0)],
+)
+def test_servers_that_surely_suffice_carry_the_load_surely(seed, requests, level, bound_s):
+    """In the third case the percentile's bracket alone forbids the load, in the last one the loads' bracket."""
+    own = station(*mm1(seed, requests))
+    objective = Objective(level, bound_s)
     assert (own.fewest(objective).surely == 1) == (own.largest(objective, 1).surely >= 1)
 
 

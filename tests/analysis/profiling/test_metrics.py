@@ -239,15 +239,15 @@ def test_days_without_an_answer_are_as_uncertain_as_the_others_differ():
 
 @pytest.mark.statistical
 def test_intervals_hold_where_a_day_was_silent():
-    """Ten days that differ by 20%, one without answers; at least 91% of 300 intervals hold (false alarm 0.3%)."""
+    """Ten days that differ by 20%, one without answers; at least 88% of 100 intervals hold (false alarm 0.3%)."""
     rng = stream(7, "a silent day")
     days, inside = np.repeat(np.arange(10), 20), []
-    for _ in range(300):
+    for _ in range(100):
         level = 3000 * rng.normal(1.0, 0.2, 10).clip(0.3)
         seen = np.ceil(level[days] * rng.gamma(25, 0.04, 200)).astype(int)
         found = core_seconds(*looked_at(days, [None if day == 4 else one for day, one in zip(days, seen, strict=True)]))
         inside.append(found.low <= 20 * level.sum() <= found.high)
-    assert np.mean(inside) >= 0.91
+    assert np.mean(inside) >= 0.88
 
 
 def test_what_is_wrong_with_visits_is_said():
