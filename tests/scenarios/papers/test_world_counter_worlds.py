@@ -21,6 +21,7 @@ from analysis.figures.criteria import judge, numbers
 from analysis.figures.world import services, variations
 from docs.verdicts import RECORD
 from scenarios.crossplatform.worlds import _judged as judged_services
+from scenarios.effects.scorecard import guard_corpus
 from scenarios.files.loader import Override, load, settings
 from scenarios.papers import calibration, epochs, rates, service_worlds, slots, world
 from scenarios.papers import variations as fleets
@@ -305,6 +306,35 @@ def slots_that_are_drawn_and_not_cut(monkeypatch):
 
     monkeypatch.setattr(slots, "cut", drawn)
     return slots_of(monkeypatch, slots_by_hand.past())
+
+
+def guarded(monkeypatch, strengths=("weak", "middling", "strong"), **otherwise):
+    """Return what world/guards measures on a small fleet with one fault and one healthy case, if something is else."""
+    fault = guard_corpus.FAULTS["doubled rows"]
+    known = dict(zip(guard_corpus.STRENGTHS, fault.strengths, strict=True))
+    planted = replace(fault, strengths=tuple(known[strength] for strength in strengths))
+    small = {"FAULTS": {fault.name: planted}, "HEALTHY": {"half": guard_corpus.HEALTHY["half"]}}
+    for name, value in {**small, **otherwise}.items():
+        monkeypatch.setattr(guard_corpus, name, value)
+    study = guard_corpus.summary([guard_corpus.judged(guard_corpus.FRESH, machines=60, answers=4, audits=1)])
+    monkeypatch.setattr(Sources, "trial", lambda *_, **__: study)
+    return ROWS["world/guards"].outcome(Sources(None, quiet)).measured
+
+
+@counter_world(SIMULATED, "world/guards", "missed")
+def no_guard_at_all(monkeypatch):
+    return guarded(monkeypatch, GUARDS={})
+
+
+@counter_world(SIMULATED, "world/guards", "harmless")
+def faults_that_are_called_strong_and_are_weak(monkeypatch):
+    return guarded(monkeypatch, ("weak", "weak", "weak"))
+
+
+@counter_world(SIMULATED, "world/guards", "false_alarms", "weak_alarms")
+def a_guard_that_always_warns(monkeypatch):
+    warning = SimpleNamespace(findings=[SimpleNamespace(severity="warning", code="churn")])
+    return guarded(monkeypatch, examine=lambda *_, **__: warning)
 
 
 @counter_world(MADE, "world/watch", "power", "right", "quiet")
