@@ -136,4 +136,5 @@ def test_urgent_requests_that_are_short_do_not_look_like_more_servers():
     log = pd.DataFrame({"arrival_s": arrival, "departure_s": departure})
     growing = "completions grow beyond the servers"
     assert growing in [each.name for each in clean(log, 1).findings]
+    assert growing in [each.name for each in clean(log.assign(priority=0), 1).findings]
     assert growing not in [each.name for each in clean(log.assign(priority=kind), 1).findings]
