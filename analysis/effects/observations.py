@@ -435,26 +435,27 @@ class Observations:
     @cached_property
     def lost(self) -> Bools:
         """(N,) whether the machine had the feature before and has it no more."""
-        since = np.full(len(self.machines), len(self.periods))
-        np.minimum.at(since, self.machine[self.treated], self.period[self.treated])
-        return np.asarray(~self.treated & (self.period > since[self.machine]), dtype=np.bool_)
+        return np.asarray(~self.treated & (self.period > self._first(self.treated)[self.machine]), dtype=np.bool_)
 
     @cached_property
     def rolled_back(self) -> Bools:
-        """(N,) rows of machines since they lost the feature, where few did: fewer than keep it, or a tenth of all.
+        """(N,) rows of machines since they lost the feature, and of all since none has it, unless that is a crossover.
 
-        Where many did they are a crossover, and none is; but where all did at one time, for good, the study ends there,
-        if machines beside them never had it: then all later rows are.
+        In a crossover machines gain the feature after others had it, or have it again. So it is none if a tenth of the
+        machines lose it at most; nor if all had it from their first row of the study on, and fewer lose than keep it.
+        Where at least four machines never have it, an end of all is no loss, and losses one after another are the end
+        of an experiment in which all started together, unless more than a tenth have it again.
         """
-        since = np.full(len(self.machines), len(self.periods))
-        np.minimum.at(since, self.machine[self.lost], self.period[self.lost])
-        losing = since < len(self.periods)
-        last = self.period[self.treated].max(initial=-1)
-        controls = ~self.ever & self._on_machines(self.study & (self.period <= last))
-        if losing.any() and since.min() > last and controls.sum() >= _CONTROLS:
-            return np.asarray(self.period > last, dtype=np.bool_)
-        few = losing.sum() < (self.ever & ~self.never).sum() or losing.sum() <= _FEW * self.ever.sum()
-        return np.asarray((self.period >= since[self.machine]) & few, dtype=np.bool_)
+        since, last = self._first(self.lost), self.period[self.treated].max(initial=-1)
+        compared = self._on_machines(self.study & (self.period <= last)) & ~self.ever
+        enough = compared.sum() >= _CONTROLS
+        losing = since < (last + 1 if enough else len(self.periods))
+        few = _FEW * self.ever.sum()
+        later = (self.study & ~self.treated & ~self.lost & self.ever[self.machine]).any()
+        again = self._on_machines(self.treated & (self.period > since[self.machine]))
+        ending = losing.sum() < (self.ever & ~losing).sum() or (enough and again.sum() <= few)
+        out = (self.period >= since[self.machine]) | enough & self.lost.any() & (self.period > last)
+        return np.asarray(out & ((ending and not later) or losing.sum() <= few), dtype=np.bool_)
 
     @property
     def design(self) -> Design:
@@ -483,40 +484,54 @@ class Observations:
         """Return (N,) numbers of a column's values, −1 where it has none; None where the table has no such column."""
         return pd.factorize(self.rows[name])[0].astype(np.int64) if name in self.rows else None
 
+    def _first(self, among: Bools) -> Ints:
+        """Return (M,) the first period of each machine among some rows; the number of periods where it has none."""
+        out = np.full(len(self.machines), len(self.periods))
+        np.minimum.at(out, self.machine[among], self.period[among])
+        return out
+
     def _on_machines(self, rows: Bools) -> Bools:
         return np.asarray(np.bincount(self.machine, rows, len(self.machines)) > 0, dtype=np.bool_)
 
 
 def without_rolled_back(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return rows without those of few machines since they lost the feature, and a note on these.
+    """Return rows without those of machines since they lost the feature, or since none has it, and notes on these.
 
     A machine that is taken out of an experiment, or repaired, makes no crossover of it; nor does the experiment's end.
 
     Examples
     --------
     >>> row = {"job": "a", "weight": 1.0, "value": 1.0}
-    >>> seen = [(0, "m", 0), (1, "m", 1), (2, "m", 0), (1, "n", 1), (2, "n", 1), (1, "o", 1), (1, "p", 0)]
-    >>> rows = pd.DataFrame(seen, columns=["period", "machine", "treated"]).assign(**row)
-    >>> kept_rows, notes = without_rolled_back(rows)
-    >>> len(kept_rows), notes
-    (6, ['1 machine loses the feature (m): its row since then is left out; 2 keep it'])
+    >>> stays = [(0, "m", 0), (1, "m", 1), (2, "m", 0), (1, "n", 1), (2, "n", 1), (1, "o", 1), (1, "p", 0)]
+    >>> rows = pd.DataFrame(stays, columns=["period", "machine", "treated"]).assign(**row)
+    >>> kept_rows, (note,) = without_rolled_back(rows)
+    >>> len(kept_rows), note.partition(";")[0]
+    (6, '1 machine loses the feature early (m): its row since then is left out')
     """
     coded = Observations.of(rows)
-    out = coded.rolled_back
+    out, notes = coded.rolled_back, list[str]()
     if not out.any():
-        return rows, []
-    whole = coded.period >= coded.period[out].min()
-    if (out == whole).all() and not coded.ever[coded.machine[out]].all():
-        later = coded.periods[coded.period[out].min()]
-        note = f"no machine has the feature from period {later:g} on: {out.sum():,} rows of the time since are left out"
-        return rows[~out].reset_index(drop=True), [note]
-    losing = pd.unique(rows.loc[out, "machine"])
-    keeping = int(coded.ever.sum()) - len(losing)
-    names = ", ".join(str(name) for name in losing[:_NAMED]) + ", …" * (len(losing) > _NAMED)
-    lose, whose = ("machines lose", "their") if len(losing) > 1 else ("machine loses", "its")
-    count = "rows since then are" if out.sum() > 1 else "row since then is"
-    note = f"{len(losing):,} {lose} the feature ({names}): {whose} {count} left out; {keeping:,} keep it"
-    return rows[~out].reset_index(drop=True), [note]
+        return rows, notes
+    ended = coded.period > coded.period[coded.treated].max()
+    ended &= bool(out[ended].all() and not coded.ever[coded.machine[ended]].all())
+    early = out & ~ended
+    if early.any():
+        losing = pd.unique(rows.loc[early, "machine"])
+        keeping = int(coded.ever.sum()) - len(losing)
+        names = ", ".join(str(name) for name in losing[:_NAMED]) + ", …" * (len(losing) > _NAMED)
+        lose, whose = ("machines lose", "their") if len(losing) > 1 else ("machine loses", "its")
+        count = "rows since then are" if early.sum() > 1 else "row since then is"
+        others = "none keeps it" if keeping == 0 else f"{keeping:,} keep{'s' * (keeping == 1)} it"
+        notes.append(
+            f"{len(losing):,} {lose} the feature early ({names}): {whose} {count} left out; {others}; "
+            f"if {whose} values were the reason, the estimate is biased"
+        )
+    if ended.any():
+        first = coded.periods[coded.period[ended].min()]
+        notes.append(
+            f"no machine has the feature from period {first:g} on: {ended.sum():,} rows of the time since are left out"
+        )
+    return rows[~out].reset_index(drop=True), notes
 
 
 def checked(table: pd.DataFrame) -> Observations:

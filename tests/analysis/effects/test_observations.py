@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.effects import observations
-from analysis.effects.observations import Observations, between, joined, numbered, read_observations
+from analysis.effects.observations import (
+    Observations,
+    between,
+    joined,
+    numbered,
+    read_observations,
+    without_rolled_back,
+)
 from analysis.tables.faults import FileError
 
 HEAD = "period,job,machine,weight,value,treated\n"
@@ -115,22 +122,62 @@ def test_rows_are_numbered_as_pandas_groups_them(most, rows):
     np.testing.assert_array_equal(first, table.drop_duplicates().index)
 
 
+def of_days(*days, controls=0):
+    """Rows of a job: a line of 0 and 1 for each day, whose columns are machines; others never have the feature."""
+    rows = [(p, m, int(on)) for p, day in enumerate(days) for m, on in enumerate(day + "0" * controls)]
+    return pd.DataFrame(rows, columns=["period", "machine", "treated"]).assign(job="a", weight=1.0, value=1.0)
+
+
 @pytest.mark.parametrize(
-    ("first", "second", "out"),
+    ("days", "controls", "out"),
     [
-        ("1 1 1 1", "1 1 1 0", 1),  # one of four is taken out
-        ("1 1 1 1", "1 1 0 0", 0),  # half of them: a crossover of these
-        ("1 1 0 0 0", "0 0 1 1 1", 0),  # all switch, though fewer lose the feature than gain it
-        ("1 1 1 1 1 0 0 0 0 0", "1 1 1 1 0 1 1 1 1 1", 1),  # a roll-out with a tenth taken back
+        (("1111", "1110"), 1, 1),  # one of four is taken out
+        (("1111", "1100"), 1, 0),  # half of them: a crossover of these
+        (("11000", "00111"), 1, 0),  # all switch, though fewer lose the feature than gain it
+        (("1111100000", "1111011111"), 1, 1),  # a roll-out with a tenth taken back
+        (("1111100000", "1110011111"), 1, 0),  # two of ten: others gain it when these have it no more
+        (("1111100000", "1110011111"), 4, 0),
+        (("1111100000", "1111011111"), 4, 1),
+        (("1111", "1111", "0000"), 4, 8),  # an end of all, beside four that never have it
+        (("1111", "1111", "0000"), 3, 0),  # too few to be compared with: the last day is what is compared
+        (("1111", "0011", "0000"), 4, 10),  # an end that takes two days
+        (("1111", "0111", "0000"), 4, 9),  # one is taken out, then all
+        (("1111", "0000", "1111", "0000"), 4, 0),  # on and off
+        (("1111", "0011", "1111", "0000"), 4, 0),  # half of them go on
+        (("111", "011", "111"), 4, 2),  # one of three goes on: fewer than keep it
+        (("1100", "1111", "0000"), 4, 8),  # the end of a roll-out
+        (("1100", "0111", "0000"), 4, 0),  # a quarter loses it while others gain it
     ],
 )
-def test_few_machines_that_lose_a_feature_are_told_from_a_crossover(first, second, out):
-    """Two periods; one machine never has the feature."""
-    rows = [(p, m, int(on)) for p, day in enumerate((first, second)) for m, on in enumerate(f"{day} 0".split())]
-    table = pd.DataFrame(rows, columns=["period", "machine", "treated"]).assign(job="a", weight=1.0, value=1.0)
+def test_losses_of_a_feature_are_told_from_a_crossover_by_whether_others_gain_it(days, controls, out):
+    table = of_days(*days, controls=controls)
     coded = Observations.of(table)
     assert coded.rolled_back.sum() == out
     assert out == 0 or not Observations.of(table[~coded.rolled_back]).lost.any()
+
+
+def test_controls_that_come_after_the_end_are_none():
+    """Four machines without the feature, three of which have rows of the last day only, are one to compare with."""
+    table = of_days("1111", "1111", "0000", controls=4)
+    assert not Observations.of(table[(table["machine"] < 5) | (table["period"] == 2)]).rolled_back.any()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_crossover_by_coins_is_one(seed):
+    """A coin for each of 40 machines and each of two days, so that about ten never have the feature."""
+    on = np.random.default_rng(seed).random((2, 40)) < 0.5
+    assert not Observations.of(of_days(*("".join("01"[int(x)] for x in day) for day in on))).rolled_back.any()
+
+
+def test_what_is_left_out_is_told():
+    """Two of six are taken out on the second day, the others on the fourth."""
+    rows, notes = without_rolled_back(of_days("111111", "001111", "001111", "000000", controls=4))
+    assert len(rows) == 3 * 10 - 4
+    assert notes == [
+        "2 machines lose the feature early (0, 1): their rows since then are left out; 4 keep it; "
+        "if their values were the reason, the estimate is biased",
+        "no machine has the feature from period 3 on: 10 rows of the time since are left out",
+    ]
 
 
 def test_a_machine_that_has_a_feature_again_is_out_since_it_lost_it():

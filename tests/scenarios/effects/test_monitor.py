@@ -122,26 +122,29 @@ def test_few_machines_that_lose_the_feature_undo_no_look(tmp_path, lost):
     payload, alone = monitor(written(tmp_path, rows), planned=8), monitor(written(tmp_path, table[~out]), planned=8)
     assert payload["looks"] == alone["looks"]
     assert payload["design"] == "concurrent"
-    (note,) = (note for note in payload["notes"] if "the feature (" in note)
-    assert note.endswith(f"left out; {20 - lost} keep it")
+    (note,) = (note for note in payload["notes"] if "the feature early (" in note)
+    assert f"left out; {20 - lost} keep it; if" in note
     once = effect_of(written(tmp_path, rows)).payload()
     assert (once["design"], once["change"]) == ("concurrent", payload["looks"][-1]["change"])
     assert note in once["notes"]
 
 
-def test_days_after_the_end_of_an_experiment_are_no_crossover(tmp_path):
-    """The table goes on for two days after the feature was taken off all machines: all looks stand."""
+@pytest.mark.parametrize(("out", "first"), [(0, 6), (1, 4), (10, 5)])
+def test_days_after_the_end_of_an_experiment_are_no_crossover(tmp_path, out, first):
+    """Some of 20 machines lose the feature before all do, for two days: looks stand as without the rows since then."""
     table = observations(0.05, periods=8)
-    ended = table["period"] >= 6
-    rows = table.assign(
-        treated=table["treated"].where(~ended, 0), value=table["value"] / (1 + 0.05 * (ended & (table["treated"] == 1)))
-    )
-    payload, alone = monitor(written(tmp_path, rows), planned=4), monitor(written(tmp_path, table[~ended]), planned=4)
+    losing = table["machine"].isin(np.unique(table.loc[table["treated"] == 1, "machine"])[:out])
+    off = (table["period"] >= 6) | (losing & (table["period"] >= first))
+    lost = off & (table["treated"] == 1)
+    rows = table.assign(treated=table["treated"].where(~off, 0), value=table["value"] / (1 + 0.05 * lost))
+    cut = table[(table["period"] < 6) & ~lost]
+    payload, alone = monitor(written(tmp_path, rows), planned=4), monitor(written(tmp_path, cut), planned=4)
     assert payload["looks"] == alone["looks"]
     (note,) = (note for note in payload["notes"] if note.startswith("no machine has the feature from"))
     assert note == "no machine has the feature from period 6 on: 240 rows of the time since are left out"
+    assert sum("the feature early (" in note for note in payload["notes"]) == (out > 0)
     once = effect_of(written(tmp_path, rows)).payload()
-    assert (once["design"], once["change"]) == ("concurrent", effect_of(written(tmp_path, table[~ended])).effect.change)
+    assert (once["design"], once["change"]) == ("concurrent", effect_of(written(tmp_path, cut)).effect.change)
 
 
 def test_what_is_printed_says_the_verdict(tmp_path):
