@@ -50,7 +50,7 @@ _LONGEST_S = 7200.0
 """Longest period of a crossover."""
 _OF_KINDS = {
     "quantile": "how dense values are at the quantile is known from the whole past here, and from the machines drawn "
-    "in an experiment: of p90 on 17 machines a power of 97% was 77%; take more machines",
+    "in an experiment, so few machines have less power than planned: p90 on 17 machines 77% in place of 97%",
     "proportion": "errors are those of the past's share of yes; where the feature brings it nearer to a half they are "
     "larger: from 24% to 46% on 11 machines a power of 97% was 81%",
 }

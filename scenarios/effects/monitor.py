@@ -220,6 +220,7 @@ class MonitorAnswer(Conclusion):
             "controls": effect.controls,
             "planned": self.planned,
             "spending": self.spending,
+            "least_p_value": 0.0 if self.spending == "any-time" else LEAST_SPENT,
             "metric_kind": self.estimand.name,
             "change_kind": self.estimand.change,
             "target": self.estimand.target,

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import t
 
 from analysis.effects.estimand import Estimand
-from analysis.effects.linearisation import Linearised, past_near_one
+from analysis.effects.linearisation import Linearised, Ranks, past_near_one
 from analysis.effects.methods import method, unanswerable
 from analysis.effects.study import Study
 from analysis.statistics import NotEnoughDataError
@@ -106,6 +106,57 @@ def test_a_quantile_between_the_levels_of_jobs_is_refused():
         says(table, "adjusted", "p50")
     with pytest.raises(NotEnoughDataError, match="p50 lies between the jobs' levels"):
         past_near_one(table, None, Estimand.of("p50"))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("machines", [2, 24])
+def test_a_quantile_between_levels_that_every_machine_has_is_refused(jobs, machines):
+    """Each machine has a value near 1 and one near 2: of two jobs, or of one. Half of all values are below, on each."""
+    machine, level = np.divmod(np.arange(4 * machines), 2)
+    value = (1.0 + level) * np.exp(np.random.default_rng(4).normal(0.0, 0.05, len(level)))
+    row = {"period": 0, "job": level % jobs, "machine": machine, "instance": level, "weight": 1.0, "value": value}
+    table = pd.DataFrame(row | {"treated": machine % 2})
+    with pytest.raises(NotEnoughDataError, match="p50 lies between"):
+        says(table, "adjusted", "p50")
+    with pytest.raises(NotEnoughDataError, match="p50 lies between"):
+        past_near_one(table, None, Estimand.of("p50"))
+
+
+def test_of_a_single_machine_with_the_feature_its_number_is_said():
+    value = np.random.default_rng(1).lognormal(0.0, 0.1, 100)
+    row = {"period": 0, "job": 0, "machine": np.repeat([0, 1], 50), "instance": np.arange(100), "weight": 1.0}
+    table = pd.DataFrame(row | {"value": value, "treated": np.repeat([0, 1], 50)})
+    with pytest.raises(NotEnoughDataError, match="2 machines with the feature are needed, 1 given"):
+        says(table, "adjusted", "p50")
+
+
+@pytest.mark.parametrize(("pairs", "refused"), [(12, False), (13, True)])
+def test_jobs_have_to_show_two_fifths_of_the_error_that_is_to_be_expected(pairs, refused):
+    """Jobs at 1 and at 2, of 20 machines each; in the first of either one machine is at the other level.
+
+    Of the error 0.404 is shown with 12 pairs of jobs, 0.390 with 13.
+    """
+    job, machine = (part.ravel() for part in np.indices((2 * pairs, 20)))
+    value = 1.0 + job % 2 + 1e-3 * np.random.default_rng(2).random(len(job))
+    swapped = (job < 2) & (machine == 0)
+    value = np.where(swapped, 3.0 - job % 2 + 1e-3, value)
+    value[job == 1] = np.where(machine[job == 1] == 0, 1.0, value[job == 1])
+    ranks = Ranks.of(value, np.ones(len(job)), 20 * job + machine)
+    if refused:
+        with pytest.raises(NotEnoughDataError, match="p50 lies between the jobs' levels"):
+            ranks.check_jobs(0.5, job)
+    else:
+        ranks.check_jobs(0.5, job)
+
+
+def test_a_past_between_levels_is_no_reason_to_refuse():
+    """Its quantile takes noise away; no error is estimated from it."""
+    rng, (period, rest) = np.random.default_rng(6), np.divmod(np.arange(320), 160)
+    machine, job = np.divmod(rest, 2)
+    value = (1.0 + job * (period == 0)) * np.exp(rng.normal(0.0, 0.1, len(job)))
+    row = {"period": period, "job": job, "machine": machine, "weight": 1.0, "value": value}
+    effect = says(pd.DataFrame(row | {"treated": period * (machine % 2)}), "adjusted", "p50")
+    assert effect.low <= 0.0 <= effect.high
 
 
 def test_a_quantile_among_the_values_of_a_job_is_told_with_its_interval():

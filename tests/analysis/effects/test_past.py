@@ -30,6 +30,17 @@ def test_drift_of_machines_that_wander_is_that_of_their_course():
     assert np.mean(factors) == pytest.approx(np.sqrt(left[14] / left[3]), rel=0.12)
 
 
+def test_drift_of_shards_that_wander_from_machine_to_machine_is_that_of_their_course():
+    """Each shard keeps 0.9 from a period to the next, and is on another machine: of machines there is only noise."""
+    rng = np.random.default_rng(3)
+    fleet = wandering(rng)
+    rows = fleet.table[fleet.table["job"] == 0].assign(shard=lambda table: table["machine"])
+    moved = rows.assign(machine=rows.groupby("period")["machine"].transform(rng.permutation))
+    stays = drift(Past(rows.drop(columns="shard"), 86400.0), 14, 3)
+    assert drift(Past(moved, 86400.0), 14, 3) == pytest.approx(stays, rel=1e-9)
+    assert drift(Past(moved.drop(columns="shard"), 86400.0), 14, 3) < 0.75 * stays
+
+
 def wandering(rng, machines=200, periods=10):
     """Return a past of machines with a course of their own, and three instances on each with as much noise."""
     course = rng.standard_normal((periods, machines))

@@ -23,22 +23,22 @@ FIVE = np.arange(1, 6) / 5
     ],
 )
 def test_boundaries_are_those_of_printed_tables(shape, error, shares, printed):
-    found = boundaries(SHAPES[shape](shares, error), canonical(shares))
-    np.testing.assert_allclose(found, printed, atol=0.015)
+    boundary = boundaries(SHAPES[shape](shares, error), canonical(shares))
+    np.testing.assert_allclose(boundary, printed, atol=0.015)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("start", [1 / 28, 0.5])
 def test_over_28_looks_the_recursion_of_armitage_finds_the_error_that_was_spent(shape, start):
     shares = np.linspace(start, 1.0, 28)
-    found = boundaries(SHAPES[shape](shares, 0.05), canonical(shares))
-    assert crossing(found, 30 * shares) == pytest.approx(0.05, abs=2e-3)
+    boundary = boundaries(SHAPES[shape](shares, 0.05), canonical(shares))
+    assert crossing(boundary, 30 * shares) == pytest.approx(0.05, abs=2e-3)
 
 
 @pytest.mark.parametrize("error", [0.01, LEAST_SPENT])
 def test_small_errors_are_spent_to_an_eighth_of_themselves(error):
-    found = boundaries(obrien_fleming(np.arange(1, 29) / 28, error), canonical(np.arange(1, 29)))
-    assert crossing(found, np.arange(1.0, 29.0)) == pytest.approx(error, rel=0.12)
+    boundary = boundaries(obrien_fleming(np.arange(1, 29) / 28, error), canonical(np.arange(1, 29)))
+    assert crossing(boundary, np.arange(1.0, 29.0)) == pytest.approx(error, rel=0.12)
 
 
 def test_without_independent_increments_the_integral_of_the_joint_normal_is_what_was_spent():
@@ -82,6 +82,15 @@ def test_spent_intervals_are_narrower_at_the_end_and_say_nothing_later(shape):
     assert found["excluded"].tolist() == [False, True, True, True]
     assert ((found["p_value"] <= 0.05) == found["excluded"]).all()
     assert (np.diff(found["p_value"]) <= 0).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("error", [0.001, 0.01, 0.05])
+def test_at_the_boundary_of_an_error_the_p_value_is_that_error(shape, error):
+    table = looks(change=[0.0, 0.0, 0.0], share=[0.3, 0.6, 1.0], freedom=20.0)
+    width = monitor(table, 1.0 - error, spending=shape)["high"].iloc[-1]
+    reached = monitor(table.assign(change=[0.0, 0.0, width]), spending=shape)
+    assert reached["p_value"].iloc[-1] == pytest.approx(error, rel=1e-6)
 
 
 def test_with_few_clusters_a_look_has_as_much_beyond_it_as_the_normal_one():

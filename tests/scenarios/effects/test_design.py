@@ -1,6 +1,7 @@
 """`wsc design`: tables or a scenario in, ranked designs out."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -103,6 +104,12 @@ def test_a_fleet_that_is_too_small_says_so_and_what_it_sees(table):
     assert payload["smallest"] > 0.0005
 
 
+def test_a_fleet_that_shows_no_change_at_all_says_none():
+    answer = design_of([fleet()], DesignQuestion(detect=0.0005, days=1.0, draws=100), None, quiet)
+    shows_none = replace(answer, smallest=math.inf)
+    assert shows_none.brief() == "the fleet is too small for a change of 0.05%, it shows none"
+
+
 def test_an_experiment_on_a_quantile_is_planned_on_what_each_row_moves_it_by():
     rows = fleet()
     question = DesignQuestion(0.02, days=1.0, draws=100, metric_kind="p50")
@@ -117,6 +124,20 @@ def test_an_experiment_on_a_quantile_is_planned_on_what_each_row_moves_it_by():
     assert [row["margin"] for row in twice["designs"]] == pytest.approx(margins)
     with pytest.raises(FaultsError, match=r"metric_kind: \d+ machines in each arm are needed for p99\.99"):
         design_of([rows], replace(question, metric_kind="p99.99"), None, quiet)
+
+
+def test_a_quantile_between_the_levels_of_jobs_that_every_machine_has_is_not_planned():
+    """Odd jobs, which hold 60% of the quota, are at twice the level of the others."""
+    rows = fleet(machines=24)
+    rows["value"] *= 1.0 + rows["job"] % 2
+    with pytest.raises(FaultsError, match=r"metric_kind: .*p40 lies between the jobs' levels"):
+        design_of([rows], DesignQuestion(0.02, days=1.0, draws=100, metric_kind="p40"), None, quiet)
+
+
+def test_a_plan_for_proportions_says_whose_errors_it_has():
+    rows = fleet().assign(value=lambda table: (table["value"] > 1.0).astype(float))
+    notes = design_of([rows], DesignQuestion(0.2, days=1.0, draws=100, metric_kind="proportion"), None, quiet).notes
+    assert any(note.startswith("errors are those of the past's share of yes") for note in notes)
 
 
 def test_only_what_was_before_the_feature_is_used(tmp_path):

@@ -84,6 +84,7 @@ def test_a_spent_error_makes_narrower_intervals_up_to_the_planned_end(tmp_path):
     assert not any("is known up to a confidence of 99.9%" in note for note in payload["notes"])
     assert any("99.9%" in note for note in monitor(files, spending="pocock", confidence=0.9999)["notes"])
     assert "at most 0.001" in shown.getvalue()
+    assert (payload["least_p_value"], monitor(files)["least_p_value"]) == (0.001, 0.0)
     staged = monitor_of(written(tmp_path, observations(0.05, waves=True), "waves.csv"), spending="pocock").payload()
     assert any(note.startswith("increments of a staged study's estimates") for note in staged["notes"])
 
