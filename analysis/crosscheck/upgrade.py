@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from models.platforms import Platform
 
 INTERVAL_S = 1800.0
-"""Length of the intervals of the log that predictions are made from: a mix is what came in one."""
+"""Length of the intervals of the log that predictions are made from, or as many whole epochs as go into it, at least
+one: a mix is what came in one."""
 _LEVELS = ("l1_misses", "l2_misses")
 
 
@@ -186,21 +187,22 @@ def log_of(
     """
     from analysis.crossplatform.evidence import ServiceLog
 
-    when = (epochs["epoch"] * epoch_s // INTERVAL_S).astype(np.int64)
-    sums = epochs.groupby(when)[["cpu_s", "instructions"]].sum()
-    interval = (requests["arrival_s"] // INTERVAL_S).astype(np.int64)
+    whole = max(int(INTERVAL_S / epoch_s + 1e-9), 1)
+    interval_s = whole * epoch_s
+    sums = epochs.groupby(epochs["epoch"] // whole)[["cpu_s", "instructions"]].sum()
+    interval = (requests["arrival_s"] // interval_s).astype(np.int64)
     counts = pd.crosstab(interval, requests["type"].astype(str)).reindex(sums.index, fill_value=0)
     response_s = (requests["departure_s"] - requests["arrival_s"]).groupby(interval).mean().reindex(sums.index)
     instructions = sums["instructions"].to_numpy(np.float64)
     return ServiceLog(
         types=tuple(map(str, counts.columns)),
-        interval_s=INTERVAL_S,
-        start_s=sums.index.to_numpy(np.float64) * INTERVAL_S,
+        interval_s=interval_s,
+        start_s=sums.index.to_numpy(np.float64) * interval_s,
         counts=counts.to_numpy(np.float64),
         instructions=instructions,
         misses=np.asarray(instructions[:, None] * misses[list(_LEVELS)].to_numpy(np.float64), dtype=np.float64),
         response_time_s=response_s.to_numpy(np.float64),
-        utilisation=sums["cpu_s"].to_numpy(np.float64) / (INTERVAL_S * platform.vcpus),
+        utilisation=sums["cpu_s"].to_numpy(np.float64) / (interval_s * platform.vcpus),
     )
 
 

@@ -174,6 +174,8 @@ def experiment(
     if faults:
         raise FaultsError([*faults, *beside])
     in_one_arm(sources, reading.table, recipe)
+    if study and all(map(_folder, sources)) and not reading.table["treated"].any():
+        raise FaultsError([Fault(str(source), 0, 0, "", _NO_FEATURE_IN_RUNS)])
     if whole is not None and not reading.table["job"].isin(whole["job"]).any():
         name = name_of(sources[0] if jobs is None else jobs)
         raise FaultsError([Fault(name, 0, 0, "job", "should name the jobs of the observations")])
@@ -401,6 +403,9 @@ def _of_tables_alone(sources: Sequence[Source], recipe: Recipe) -> Iterator[Faul
         yield Fault(name_of(runs[0]), 0, 0, "skip_bad", problem, f"{recipe.skip_bad:g}")
 
 
+_NO_FEATURE_IN_RUNS = (
+    "nothing has the feature: no machine got it in a window that is counted; give a run of a scenario with a feature"
+)
 _ROUNDED = 1e-9
 """Share of a window that is rounding."""
 

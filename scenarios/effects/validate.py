@@ -182,8 +182,13 @@ class ValidatedFleet(Conclusion):
     notes: tuple[str, ...] = ()
 
     def brief(self) -> str:
-        """Return how often the intervals of each estimator with an answer held the truth, on the largest clusters."""
+        """Return how often the intervals of each estimator with an answer held the truth, on the largest clusters.
+
+        Of those whose draws are independent, if there are any.
+        """
         rows = self.judged.scores
+        apart = ~rows["machines"].isin(self.judged.overlapping)
+        rows = rows[apart] if apart.any() else rows
         rows = rows[rows["machines"] == rows["machines"].max()]
         size = plural(int(rows["machines"].iloc[0]), self.judged.unit)
         answered = rows.dropna(subset=["covers_truth"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.crosscheck.upgrade import INTERVAL_S, log_of
+from analysis.crosscheck.upgrade import log_of
 from analysis.occupancy.logs.log import Log
 from models.platforms import Platform
 from scenarios.files.faults import Fault, FaultsError
@@ -115,8 +115,7 @@ def log_on(path: Path, service: str | None, platform: Platform) -> tuple["Servic
     Raises
     ------
     FaultsError
-        If there is no such service, it had no stay there, nothing says how often it missed its caches, or epochs are
-        too long.
+        If there is no such service, it had no stay there, or nothing says how often it missed its caches.
     """
     run = open_run(path)
     names = sorted(_stays(run, None)["name"].unique())
@@ -129,9 +128,6 @@ def log_on(path: Path, service: str | None, platform: Platform) -> tuple["Servic
         refuse("--from", f"should be a platform that the service had a stay on: {ran}", platform.name)
     name = str(hosted["name"].iloc[0])
     fit = hosted[hosted["quota_vcpu"].cumsum() <= platform.vcpus]
-    if (epoch_s := epoch_length_s(run)) > INTERVAL_S:
-        problem = f"epoch_s is {epoch_s:g}; logs need the counters of epochs of at most {INTERVAL_S:g} s"
-        raise FaultsError([Fault(str(path), 0, 0, "epochs", problem)])
     log = logged(run, fit.index, platform, name)
     if log is None:
         problem = f"no profile says how often {name} missed its caches on {platform.name}"
@@ -144,7 +140,7 @@ def log_on(path: Path, service: str | None, platform: Platform) -> tuple["Servic
 def logged(run: Run, stays: "pd.Index[int]", platform: Platform, name: str) -> "ServiceLog | None":
     """Return the log of some stays of a service on a platform, as if they shared one machine.
 
-    None without a profile, and of epochs longer than the log's intervals: what was counted is known of epochs alone.
+    None without a profile.
 
     Parameters
     ----------
@@ -156,8 +152,7 @@ def logged(run: Run, stays: "pd.Index[int]", platform: Platform, name: str) -> "
     from analysis.profiling.database import Database
     from analysis.profiling.query import Query
 
-    epoch_s = epoch_length_s(run)
-    if not (len(stays) and run.has("samples")) or epoch_s > INTERVAL_S:
+    if not (len(stays) and run.has("samples")):
         return None
     where = (("collection", ("fleet",)), ("application", (name,)), ("platform", (platform.name,)))
     with Database([run.path]) as database:
@@ -169,7 +164,7 @@ def logged(run: Run, stays: "pd.Index[int]", platform: Platform, name: str) -> "
     misses = pd.Series(counted) / counted["instructions"]
     requests, epochs = (run.table(table) for table in ("stay_requests", "instance_epochs"))
     asked_of, accounts = (part[part["residence"].isin(stays)] for part in (requests, epochs))
-    return log_of(asked_of, accounts, misses, platform, epoch_s)
+    return log_of(asked_of, accounts, misses, platform, epoch_length_s(run))
 
 
 def _has(run: Run) -> bool:

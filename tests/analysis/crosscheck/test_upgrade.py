@@ -139,6 +139,20 @@ def test_the_log_has_every_request_instruction_and_second():
     np.testing.assert_allclose(log.response_time_s, 5.0)
 
 
+@pytest.mark.parametrize(("epoch_s", "interval_s"), [(0.1, 1800.0), (300.0, 1800.0), (700.0, 1400.0), (3600.0, 3600.0)])
+def test_intervals_of_a_log_are_whole_epochs(epoch_s, interval_s):
+    """A CPU second a request: so it is in each interval, whatever goes into 1800 s."""
+    rng = np.random.default_rng(5)
+    epoch = np.sort(rng.integers(0, round(5 * interval_s / epoch_s), 200))
+    arrival_s = (epoch + rng.uniform(0.1, 0.9, 200)) * epoch_s
+    requests = pd.DataFrame({"type": "page", "arrival_s": arrival_s, "departure_s": arrival_s + 1.0})
+    epochs = pd.DataFrame({"epoch": epoch, "cpu_s": 1.0, "instructions": 1e9})
+    log = log_of(requests, epochs, pd.Series({"l1_misses": 0.04, "l2_misses": 0.02}), OLD, epoch_s)
+    assert log.interval_s == pytest.approx(interval_s)
+    np.testing.assert_allclose(log.start_s / log.interval_s, range(5))
+    np.testing.assert_allclose(log.utilisation * log.interval_s * OLD.vcpus, log.counts.sum(axis=1))
+
+
 def test_a_method_that_scales_by_clocks_predicts_their_ratio():
     method = next(one for one in METHODS if one.name == "cycle_scalar")
     found = predicted(log_of(*logged(), OLD, 300.0), OLD, NEW, method)

@@ -209,6 +209,16 @@ def test_a_window_within_which_machines_get_the_feature_is_left_out(end_s, perio
     assert notes == ["window w0 is left out: machines get the feature within it, and none has it all the time"]
 
 
+@pytest.mark.parametrize("command", ["effect", "audit", "monitor"])
+def test_of_a_run_without_a_feature_its_scenario_is_spoken_of_and_no_column(tmp_path, command):
+    options = ["feature=null", "fleet.machines=12", "analyses.wsmeter.machines=[2]", "horizon_s=3600.0"]
+    whole = ['recording.windows=[{"name":"all","start_s":0,"end_s":3600}]']
+    run = obtain(load("small", settings([*options, *whole])), tmp_path, False, lambda *_: None)
+    told = invoke(command, run.path)
+    assert (told.exit_code, "--column" in told.output) == (2, False)
+    assert "nothing has the feature: no machine got it in a window that is counted" in " ".join(told.output.split())
+
+
 def test_unknown_metrics_and_windows_are_refused():
     counters, instances, windows = stays()
     with pytest.raises(ValueError, match="metric must be one of ipc, ips"):

@@ -367,6 +367,12 @@ def test_an_estimator_without_an_answer_says_what_it_lacked_and_is_left_out_of_t
     assert judge(run, needy).brief() == "no interval: too little data in every draw (10 machines)"
 
 
+def test_the_short_answer_is_of_the_largest_clusters_that_are_independent(run):
+    """Of 30 machines with the feature, clusters of 20 have most in common; where all do, these are told of."""
+    assert judge(run, "adjusted", **{"analyses.wsmeter.machines": "[10, 20]"}).brief().endswith("(10 machines)")
+    assert judge(run, "adjusted", **{"analyses.wsmeter.machines": "[20]"}).brief().endswith("(20 machines)")
+
+
 @pytest.mark.parametrize("name", ["adjusted", "cuped", "published", "staged"])
 def test_one_of_ours_says_on_a_cluster_what_wsc_effect_says_of_its_observations(run, name):
     """The sums that are made once for all draws are those of a study of the machines that are seen.
