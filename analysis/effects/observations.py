@@ -443,12 +443,13 @@ class Observations:
 
         In a crossover machines gain the feature after others had it, or have it again. So it is none if a tenth of the
         machines lose it at most; nor if all had it from their first row of the study on, and fewer lose than keep it.
-        Where at least four machines never have it, an end of all is no loss, and losses one after another are the end
-        of an experiment in which all started together, unless more than a tenth have it again.
+        Where some machines never have it, an end of all at once is no loss; where at least four do, it is none after
+        losses either, and losses one after another are the end of an experiment in which all started together, unless
+        more than a tenth have it again.
         """
         since, last = self._first(self.lost), self.period[self.treated].max(initial=-1)
         compared = self._on_machines(self.study & (self.period <= last)) & ~self.ever
-        enough = compared.sum() >= _CONTROLS
+        enough = compared.sum() >= (_CONTROLS if (since <= last).any() else 1)
         losing = since < (last + 1 if enough else len(self.periods))
         few = _FEW * self.ever.sum()
         later = (self.study & ~self.treated & ~self.lost & self.ever[self.machine]).any()

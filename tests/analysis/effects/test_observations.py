@@ -139,7 +139,9 @@ def of_days(*days, controls=0):
         (("1111100000", "1110011111"), 4, 0),
         (("1111100000", "1111011111"), 4, 1),
         (("1111", "1111", "0000"), 4, 8),  # an end of all, beside four that never have it
-        (("1111", "1111", "0000"), 3, 0),  # too few to be compared with: the last day is what is compared
+        (("1111", "1111", "0000"), 1, 5),
+        (("1111", "1111", "0000"), 0, 0),  # there is nothing beside them: before and after is all that there is
+        (("1111", "0011", "0000"), 3, 0),  # too few to be compared with where machines lose it in turn
         (("1111", "0011", "0000"), 4, 10),  # an end that takes two days
         (("1111", "0111", "0000"), 4, 9),  # one is taken out, then all
         (("1111", "0000", "1111", "0000"), 4, 0),  # on and off
@@ -158,7 +160,7 @@ def test_losses_of_a_feature_are_told_from_a_crossover_by_whether_others_gain_it
 
 def test_controls_that_come_after_the_end_are_none():
     """Four machines without the feature, three of which have rows of the last day only, are one to compare with."""
-    table = of_days("1111", "1111", "0000", controls=4)
+    table = of_days("1111", "0011", "0000", controls=4)
     assert not Observations.of(table[(table["machine"] < 5) | (table["period"] == 2)]).rolled_back.any()
 
 
