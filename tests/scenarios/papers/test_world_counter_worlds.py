@@ -10,18 +10,21 @@ import json
 import re
 from dataclasses import asdict, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from analysis.figures.criteria import judge, numbers
 from analysis.figures.world import services, variations
 from docs.verdicts import RECORD
 from scenarios.crossplatform.worlds import _judged as judged_services
-from scenarios.effects.scorecard import guard_corpus
+from scenarios.effects.scorecard import card, guard_corpus
+from scenarios.effects.scorecard.pieces import SIZES
 from scenarios.files.loader import Override, load, settings
 from scenarios.papers import calibration, epochs, rates, service_worlds, slots, world
 from scenarios.papers import variations as fleets
@@ -335,6 +338,65 @@ def faults_that_are_called_strong_and_are_weak(monkeypatch):
 def a_guard_that_always_warns(monkeypatch):
     warning = SimpleNamespace(findings=[SimpleNamespace(severity="warning", code="churn")])
     return guarded(monkeypatch, examine=lambda *_, **__: warning)
+
+
+def carded(monkeypatch, told=lambda *_: 1.0, spread=lambda *_: 1.0):
+    """Return what world/scorecard measures of estimates that are normal, four corners and four designs.
+
+    Parameters
+    ----------
+    told : of an estimator and a corner, the standard error over the true one
+    spread : of these, how many times as wide estimates scatter as usual
+    """
+    usual = {"adjusted": 0.02, "cuped": 0.035, "paired": 0.02}
+
+    def scores(corner):
+        for design, name, machines in product(("day", "week", "crossover", "paired"), usual, SIZES):
+            if name == "paired" and design != "paired":
+                continue
+            sd = usual[name] * spread(name, corner) / machines**0.5 * (0.7 if design == "crossover" else 1.0)
+            error = told(name, corner) * sd
+            held, seen = 2 * ndtr(1.96 * error / sd) - 1, ndtr(0.01 / sd - 1.96 * error / sd)
+            told_of = {"design": design, "machines": machines, "estimator": name, "draws": 9999, "answered": 9999}
+            counts = {"covered": round(9999 * held), "detected": round(9999 * seen)}
+            yield told_of | counts | {"bias": 0.0, "sd": sd, "error": error, "margin": 1.96 * error}
+
+    corners = ("base", "fine", "autocorrelation_80", "autocorrelation_50")
+    pieces = [
+        {"corner": corner, "seed": seed, "machines": 1000, "truths": {}, "rows": list(scores(corner))}
+        for corner, seed in product(corners, (1, 2, 3))
+    ]
+    study = {**card.summary(pieces).records(), "fleets": len(pieces), "digest": "ab"}
+    monkeypatch.setattr(Sources, "trial", lambda *_, **__: study)
+    return ROWS["world/scorecard"].outcome(Sources(None, quiet)).measured
+
+
+def test_errors_that_are_right_fail_no_finding_of_the_scorecard_but_the_number_of_corners(monkeypatch):
+    checks = judge(carded(monkeypatch), published("world/scorecard"))
+    assert [check.name for check in checks if not check.holds] == ["corners"]
+
+
+@counter_world(MADE, "world/scorecard", "coverage_min", "crossover_coverage_min", "designs_coverage_min")
+def errors_half_as_large_as_they_are(monkeypatch):
+    return carded(monkeypatch, told=lambda *_: 0.5)
+
+
+@counter_world(MADE, "world/scorecard", "coverage_max", "crossover_coverage_max")
+def errors_twice_as_large_as_they_are(monkeypatch):
+    return carded(monkeypatch, told=lambda *_: 2.0)
+
+
+@counter_world(
+    MADE, "world/scorecard", "day", "week", "crossover_80", "crossover_50", "against_cuped", "against_cuped_worst"
+)
+def an_estimator_that_scatters_twice_as_much(monkeypatch):
+    return carded(monkeypatch, spread=lambda name, _: 2.0 if name == "adjusted" else 1.0)
+
+
+@counter_world(MADE, "world/scorecard", "fine_coverage", "fine_n95")
+def epochs_of_five_minutes_in_which_estimates_scatter_more_than_they_say(monkeypatch):
+    told, spread = {"fine": 0.8}, {"fine": 2.0}
+    return carded(monkeypatch, lambda _, corner: told.get(corner, 1.0), lambda _, corner: spread.get(corner, 1.0))
 
 
 @counter_world(MADE, "world/watch", "power", "right", "quiet")
