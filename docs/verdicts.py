@@ -52,7 +52,7 @@ def row_line(row: Told) -> str:
 def failing(criterion: Told) -> str:
     """Return a criterion that does not hold, or depends on the world, with its spread."""
     spread = criterion["spread"]
-    low, middle, high = (_number(spread[name]) for name in ("least", "median", "most"))
+    low, middle, high = (_number(spread[name], criterion["bound"]) for name in ("least", "median", "most"))
     measured = sum(value is not None for value in criterion["values"])
     among = f"{low} / {middle} / {high}" if measured > 1 else middle
     held = f"{criterion['holds_in']} of {len(criterion['values'])}"
@@ -62,8 +62,11 @@ def failing(criterion: Told) -> str:
     return f"`{criterion['name']}` {criterion['relation']} {_number(criterion['bound'])}: {among}, {held}{pooled}"
 
 
-def _number(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:.3g}"
+def _number(value: float | None, bound: float | None = None) -> str:
+    """Return a number to three digits, or four where it would read like the bound that it is not."""
+    if value is None:
+        return "not measured"
+    return f"{value:.{_DIGITS if bound not in (None, value) and f'{value:.3g}' == f'{bound:.3g}' else 3}g}"
 
 
 def explanations(rows: Iterable[Told]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from analysis.figures.bounds import draw_criteria
 from analysis.figures.criteria import Criterion
+from docs import verdicts
 from scenarios.papers import judged, record, reproduce
 from scenarios.papers.catalogue import ROWS
 from scenarios.papers.judged import JudgedRow
@@ -102,7 +103,9 @@ def test_every_row_of_a_paper_says_which_section_it_comes_from():
         assert published(row)["read_from"].str.contains(r"[Ss]ections? (?:\d|“)").any(), row
 
 
-def test_the_page_draws_rows_of_the_world_that_are_on_record_and_not_measured_here():
+def test_the_page_draws_rows_of_the_world_that_are_on_record_and_not_measured_here(monkeypatch):
+    """As if the scorecard was not on record."""
+    monkeypatch.setattr(reproduced, "known", lambda row: () if row == "world/scorecard" else record.known(row))
     table, *sections = reproduced._missing(set(ROWS) - {"wsmeter/fig9", "world/slots", "world/scorecard"})
     (section,) = sections
     (picture,) = section.of(Figure)
@@ -159,3 +162,10 @@ def test_the_page_has_the_record_of_what_was_not_measured_here(monkeypatch):
     monkeypatch.setattr(record, "_rows", dict)
     assert told()["recorded"] == "not on record"
     assert list(reproduced._missing(set(ROWS))) == []
+
+
+@pytest.mark.parametrize(("measured", "text"), [(0.93994, "0.9399"), (0.935, "0.935"), (0.94, "0.94")])
+def test_a_number_that_fails_does_not_read_like_its_bound(measured, text):
+    values = {"spread": dict.fromkeys(("least", "median", "most"), measured), "values": [measured], "pooled": None}
+    failed = {"name": "held", "relation": "at least", "bound": 0.94, "holds_in": 0}
+    assert verdicts.failing(values | failed) == f"`held` at least 0.94: {text}, 0 of 1"
